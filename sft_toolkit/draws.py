@@ -38,4 +38,4 @@ def keys(seed: int, ids: Sequence[str], purpose: str) -> npt.NDArray[np.uint64]:
 
 def uniforms(seed: int, ids: Sequence[str], purpose: str) -> npt.NDArray[np.float64]:
     """`uniform(seed, purpose, id)` of each id: float64[n]."""
-    return (keys(seed, ids, purpose) >> np.uint64(_SPARE_BITS)) * _STEP
+    return (keys(seed, ids, purpose) >> np.uint64(_SPARE_BITS)).astype(np.float64) * _STEP
