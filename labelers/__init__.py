@@ -1,0 +1,1 @@
+"""Ground floor: arrays or text in, labels out. Nothing here knows files, records or commands."""

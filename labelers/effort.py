@@ -1,0 +1,139 @@
+"""Soft effort labels from reasoning lengths (Kolibri post-training report, soft effort labels).
+
+A length L, in tokens, is placed in the unit interval between two edges of its reference group, the 30th and 70th
+percentile of the group's lengths. Low, medium and high each hold a normal bump over that interval; the label is drawn
+in proportion to the bumps. An exchange without reasoning (L = 0) is `none` and takes no part in the edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Floats = npt.NDArray[np.float64]
+
+LEVELS = ("none", "low", "medium", "high")
+PERCENTILES = (30, 70)
+BETA = 0.15
+CENTRES = np.array([0.15, 0.50, 0.85])
+WIDTHS = np.array([0.3, 0.4, 0.3])
+
+FEWEST = 100
+"""Reasoned exchanges that a group needs for edges of its own."""
+
+FALLBACK: Mapping[str, tuple[str, ...]] = {
+    "group": ("dataset", "difficulty"),
+    "dataset": ("dataset",),
+    "difficulty": ("difficulty",),
+    "all": (),
+}
+"""Where edges are looked up, first to last, and the columns that make the key there."""
+
+
+class Edges(NamedTuple):
+    """30th and 70th percentile of `n` reasoning lengths, in tokens."""
+
+    n: int
+    l30: float
+    l70: float
+
+    @property
+    def degenerate(self) -> bool:
+        """True where there is no interval between the edges to place a length in."""
+        return self.l30 == self.l70
+
+
+@dataclass(frozen=True)
+class EdgeTable:
+    """Edges by level of `FALLBACK` and by key there; a group that is too small is listed, and passed over."""
+
+    levels: Mapping[str, Mapping[tuple[str, ...], Edges]]
+
+    def find(self, dataset: str, difficulty: str) -> tuple[str, Edges]:
+        """The level and edges that hold for a group. Raises LookupError where the fit saw no reasoning at all."""
+        values = {"dataset": dataset, "difficulty": difficulty}
+        for level, columns in FALLBACK.items():
+            edges = self.levels[level].get(tuple(values[column] for column in columns))
+            if edges is not None and (edges.n >= FEWEST or level == "all"):
+                return level, edges
+        raise LookupError("the fit saw no exchange with reasoning")
+
+
+def fit(histogram: pl.DataFrame) -> EdgeTable:
+    """Edges of all groups at all levels.
+
+    `histogram` has the columns dataset, difficulty (text), length (whole tokens, above 0) and count; rows may repeat.
+    """
+    return EdgeTable({level: _edges_by(columns, histogram) for level, columns in FALLBACK.items()})
+
+
+def _edges_by(columns: tuple[str, ...], histogram: pl.DataFrame) -> dict[tuple[str, ...], Edges]:
+    counted = histogram.group_by(*columns, "length").agg(pl.col("count").sum()).sort(*columns, "length")
+    if counted.is_empty():
+        return {}
+    parts = counted.partition_by(columns, as_dict=True, maintain_order=True) if columns else {(): counted}
+    return {key: _edges(part["length"].to_numpy(), part["count"].to_numpy()) for key, part in parts.items()}
+
+
+def _edges(lengths: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Edges:
+    """`lengths`: int[k], ascending and distinct; `counts`: int[k], how often each occurs."""
+    ends = counts.cumsum(dtype=np.int64)
+    l30, l70 = (_percentile(percent, lengths, ends) for percent in PERCENTILES)
+    return Edges(int(ends[-1]), l30, l70)
+
+
+def _percentile(percent: int, lengths: npt.NDArray[np.integer], ends: npt.NDArray[np.int64]) -> float:
+    """Percentile by linear interpolation; in whole numbers up to the last division, so that ties stay exact."""
+    last = int(ends[-1]) - 1
+    rank, hundredths = divmod(percent * last, 100)
+    below, above = (int(lengths[np.searchsorted(ends, r, side="right")]) for r in (rank, min(rank + 1, last)))
+    return (below * (100 - hundredths) + above * hundredths) / 100
+
+
+def label(lengths: npt.NDArray[np.integer], l30: Floats, l70: Floats, uniforms: Floats) -> npt.NDArray[np.int8]:
+    """Draw the label of each exchange, as an index into LEVELS: int8[n].
+
+    `lengths`: int[n], tokens; `l30`, `l70`: float64[n], edges of each one's group (ignored where L = 0);
+    `uniforms`: float64[n] in [0, 1). Raises ValueError for a length below 0.
+    """
+    if (lengths < 0).any():
+        raise ValueError("a reasoning length is negative")
+    levels = np.zeros(len(lengths), np.int8)
+    reasoned = lengths > 0
+    places = place(lengths[reasoned], l30[reasoned], l70[reasoned])
+    levels[reasoned] = draw(probabilities(places), uniforms[reasoned])
+    return levels
+
+
+def place(lengths: npt.NDArray[np.integer], l30: Floats, l70: Floats) -> Floats:
+    """u = clip(0.3 + 0.4 (log L - log l30) / (log l70 - log l30), 0, 1): float64[n].
+
+    `lengths`: int[n], above 0. Where l30 = l70, the limit: 0 below, 0.5 at, 1 above them.
+    """
+    low, high = (percent / 100 for percent in PERCENTILES)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (np.log(lengths) - np.log(l30)) / (np.log(l70) - np.log(l30))
+    return np.where((lengths == l30) & (lengths == l70), 0.5, np.clip(low + (high - low) * share, 0.0, 1.0))
+
+
+def probabilities(places: Floats, beta: float = BETA) -> Floats:
+    """P(low), P(medium), P(high) ~ exp(-1/2 ((u - m) / (beta w))^2) for each u in `places`: float64[n, 3].
+
+    The least exponent is taken off before it is divided by beta, so that the largest weight is 1 however small beta.
+    """
+    squares = ((places[:, None] - CENTRES) / WIDTHS) ** 2
+    excess = squares - squares.min(axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        weights = np.exp(-0.5 * (excess / beta / beta))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def draw(chances: Floats, uniforms: Floats) -> npt.NDArray[np.int8]:
+    """Draw one level per row of `chances` (float64[n, 3]) by one uniform each: int8[n] of LEVELS 1, 2 or 3."""
+    low, high = chances[:, 0], chances[:, 2]
+    return np.where(uniforms < low, 1, np.where(uniforms < 1.0 - high, 2, 3)).astype(np.int8)

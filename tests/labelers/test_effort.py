@@ -1,0 +1,188 @@
+"""Effort labels: the report's worked numbers, an independent reference, and what must hold for any lengths."""
+
+import math
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sft_toolkit.labelers.effort import CENTRES, LEVELS, WIDTHS, Edges, draw, fit, label, place, probabilities
+
+lengths_of_tokens = st.integers(1, 300_000)
+unit = st.floats(0, 1, exclude_max=True)
+
+
+def array(*values):
+    return np.array(values, float)
+
+
+def histogram(*rows):
+    """Rows of (dataset, difficulty, lengths), one count each."""
+    flat = [(dataset, difficulty, length, 1) for dataset, difficulty, lengths in rows for length in lengths]
+    return pl.DataFrame(flat, ["dataset", "difficulty", "length", "count"], orient="row")
+
+
+@pytest.mark.parametrize(
+    ("length", "u", "low", "medium", "high"),
+    [(200, 0.3, 0.5, 0.5, 0), (400, 0.5, 0, 1, 0), (800, 0.7, 0, 0.5, 0.5), (1600, 0.9, 0, 0, 1)],
+)
+def test_the_reports_worked_numbers_between_edges_200_and_800(length, u, low, medium, high):
+    places = place(array(length), array(200), array(800))
+    assert places == pytest.approx([u], abs=1e-12)
+    assert probabilities(places)[0] == pytest.approx([low, medium, high], abs=0.005)
+
+
+def test_an_edge_is_one_over_two_beta_from_both_its_centres():
+    for edge, pair in ((0.3, (0, 1)), (0.7, (1, 2))):
+        for level in pair:
+            assert abs(edge - CENTRES[level]) / (0.15 * WIDTHS[level]) == pytest.approx(1 / 0.3)
+
+
+def test_lengths_far_outside_the_edges_stay_in_the_unit_interval():
+    assert place(array(1, 10**6), array(200, 200), array(800, 800)).tolist() == [0.0, 1.0]
+
+
+def test_equal_edges_put_a_length_at_the_bottom_the_middle_or_the_top():
+    assert place(array(99, 100, 101), array(100, 100, 100), array(100, 100, 100)).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_a_group_splits_about_30_40_30():
+    rng = np.random.default_rng(0)
+    lengths = np.rint(np.exp(rng.normal(7, 0.8, 200_000))).astype(int)
+    _, edges = fit(histogram(("maths", "hard", lengths.tolist()))).find("maths", "hard")
+    levels = label(lengths, np.full(200_000, edges.l30), np.full(200_000, edges.l70), rng.random(200_000))
+    assert np.bincount(levels, minlength=4) / 200_000 == pytest.approx([0, 0.3, 0.4, 0.3], abs=0.005)
+
+
+def test_no_reasoning_is_none_whatever_the_edges():
+    levels = label(np.array([0, 400, 0]), array(200, 200, np.nan), array(800, 800, np.nan), array(0.5, 0.5, 0.5))
+    assert [LEVELS[level] for level in levels] == ["none", "medium", "none"]
+
+
+def test_a_negative_length_is_refused():
+    with pytest.raises(ValueError, match="negative"):
+        label(np.array([-1]), array(200), array(800), array(0.5))
+
+
+def test_each_level_owns_its_share_of_the_uniforms():
+    chances = np.tile(array(0.25, 0.5, 0.25), (6, 1))
+    levels = draw(chances, array(0, 0.2499, 0.25, 0.7499, 0.75, 0.9999))
+    assert [LEVELS[level] for level in levels] == ["low", "low", "medium", "medium", "high", "high"]
+
+
+@given(st.lists(lengths_of_tokens, min_size=2, max_size=50), lengths_of_tokens, lengths_of_tokens)
+def test_a_longer_trace_never_lies_lower(lengths, one, other):
+    lengths = np.array(sorted(lengths))
+    places = place(
+        lengths, np.full(len(lengths), float(min(one, other))), np.full(len(lengths), float(max(one, other)))
+    )
+    assert (np.diff(places) >= 0).all()
+    assert ((places >= 0) & (places <= 1)).all()
+
+
+@given(st.lists(unit, min_size=1), st.floats(5e-324, 1e6))
+def test_probabilities_sum_to_one_for_any_beta(places, beta):
+    chances = probabilities(np.array(places), beta)
+    assert np.isfinite(chances).all()
+    assert (chances >= 0).all()
+    assert chances.sum(axis=1) == pytest.approx(np.ones(len(places)))
+
+
+def test_a_vanishing_beta_leaves_the_nearest_centre_alone():
+    assert probabilities(array(0.0, 0.29, 0.31, 0.69, 0.71, 1.0), 1e-300).argmax(axis=1).tolist() == [0, 0, 1, 1, 2, 2]
+
+
+@given(unit, unit)
+def test_a_level_of_probability_zero_is_never_drawn(u, uniform):
+    chances = probabilities(array(u))
+    assert chances[0, draw(chances, array(uniform))[0] - 1] > 0
+
+
+@given(lengths_of_tokens, lengths_of_tokens, lengths_of_tokens, unit)
+def test_labels_equal_those_of_the_formula_in_plain_python(length, one, other, uniform):
+    l30, l70 = sorted((one, other))
+    chances = _chances(length, l30, l70)
+    borders = (chances[0], chances[0] + chances[1])
+    if min(abs(Decimal(uniform) - border) for border in borders) < Decimal("1e-9"):
+        return
+    expected = "low" if uniform < borders[0] else "medium" if uniform < borders[1] else "high"
+    assert LEVELS[label(np.array([length]), array(l30), array(l70), array(uniform))[0]] == expected
+
+
+def _chances(length, l30, l70):
+    """SPEC's formula for one length, in decimal arithmetic, where nothing underflows."""
+    if l30 == l70:
+        u = Decimal(0) if length < l30 else Decimal(1) if length > l30 else Decimal("0.5")
+    else:
+        slope = Decimal("0.4") / (Decimal(l70).ln() - Decimal(l30).ln())
+        u = min(max(Decimal("0.3") + slope * (Decimal(length).ln() - Decimal(l30).ln()), Decimal(0)), Decimal(1))
+    bumps = ((Decimal("0.15"), Decimal("0.3")), (Decimal("0.5"), Decimal("0.4")), (Decimal("0.85"), Decimal("0.3")))
+    weights = [(-(((u - m) / (Decimal("0.15") * w)) ** 2) / 2).exp() for m, w in bumps]
+    return [weight / sum(weights) for weight in weights]
+
+
+@given(st.lists(st.integers(1, 60) | lengths_of_tokens, min_size=1, max_size=300))
+def test_edges_are_numpys_linear_percentiles(lengths):
+    edges = fit(histogram(("d", "easy", lengths))).levels["group"]["d", "easy"]
+    assert edges.n == len(lengths)
+    assert [edges.l30, edges.l70] == pytest.approx(np.percentile(lengths, [30, 70]), rel=1e-12)
+
+
+@given(st.lists(lengths_of_tokens, min_size=1, max_size=100))
+def test_edges_are_the_nearest_floats_to_the_exact_percentiles(lengths):
+    edges = fit(histogram(("d", "easy", lengths))).levels["all"][()]
+    ordered = [*sorted(lengths), max(lengths)]
+    for percent, edge in ((30, edges.l30), (70, edges.l70)):
+        rank = Fraction(percent * (len(lengths) - 1), 100)
+        below, above = ordered[math.floor(rank)], ordered[math.floor(rank) + 1]
+        assert edge == float(below + (above - below) * (rank - math.floor(rank)))
+
+
+def test_counts_weigh_as_repeated_rows_do():
+    counted = pl.DataFrame({"dataset": "d", "difficulty": "", "length": [300, 100, 200, 100], "count": [1, 30, 60, 10]})
+    assert fit(counted) == fit(histogram(("d", "", [100] * 40 + [200] * 60 + [300])))
+
+
+def test_a_group_of_equal_lengths_is_degenerate():
+    _, edges = fit(histogram(("d", "easy", [7] * 150))).find("d", "easy")
+    assert edges == Edges(150, 7.0, 7.0)
+    assert edges.degenerate
+
+
+def test_a_small_group_falls_back_to_its_data_set_then_its_difficulty_then_all():
+    table = fit(
+        histogram(
+            ("big", "easy", [10] * 100),
+            ("big", "hard", [20] * 99),
+            ("small", "easy", [30] * 50),
+            ("small", "odd", [40] * 5),
+        )
+    )
+    found = {
+        group: table.find(*group) for group in [("big", "easy"), ("big", "hard"), ("small", "easy"), ("small", "odd")]
+    }
+    assert [level for level, _ in found.values()] == ["group", "dataset", "difficulty", "all"]
+    assert [edges.n for _, edges in found.values()] == [100, 199, 150, 254]
+
+
+def test_a_group_that_the_fit_never_saw_falls_back_the_same_way():
+    table = fit(histogram(("big", "easy", [10] * 100)))
+    assert Counter(table.find(*group)[0] for group in [("big", "new"), ("new", "easy"), ("new", "new")]) == {
+        "dataset": 1,
+        "difficulty": 1,
+        "all": 1,
+    }
+
+
+def test_all_is_the_last_resort_however_small():
+    assert fit(histogram(("d", "easy", [10, 20]))).find("d", "easy") == ("all", Edges(2, 13.0, 17.0))
+
+
+def test_without_any_reasoning_there_are_no_edges_to_find():
+    with pytest.raises(LookupError, match="no exchange with reasoning"):
+        fit(histogram().cast({"length": pl.Int64, "count": pl.Int64})).find("d", "easy")
