@@ -1,0 +1,56 @@
+"""`mask`: take clearly wrong tool calls out of the loss and leave them in the context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
+
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.stages.base import Outcome, Stage
+from sft_toolkit.tool_calls.judge import Judge
+from sft_toolkit.tool_calls.results import compile_patterns
+
+
+@dataclass(frozen=True)
+class MaskStage(Stage):
+    """Sets `weight` 0, `mask_reason` and `mask_detail` on assistant turns with a bad call; no weight is ever raised.
+
+    Raises UsageError where a pattern is not a regular expression.
+    """
+
+    repeats: str = "default"
+    failure_patterns: tuple[str, ...] = ()
+    unknown_tool_patterns: tuple[str, ...] = ()
+    invalid_arguments_patterns: tuple[str, ...] = ()
+    allow_extra_arguments: bool = False
+
+    name: ClassVar[str] = "mask"
+
+    def __post_init__(self) -> None:
+        _ = self._judge
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(
+            repeats=self.repeats,
+            failure=compile_patterns("--failure-pattern", self.failure_patterns),
+            unknown_tool=compile_patterns("--unknown-tool-pattern", self.unknown_tool_patterns),
+            invalid_arguments=compile_patterns("--invalid-arguments-pattern", self.invalid_arguments_patterns),
+            allow_extra_arguments=self.allow_extra_arguments,
+        )
+
+    def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
+        yield from self.each(batch, outcome, partial(self._mask, outcome))
+
+    def _mask(self, outcome: Outcome, conversation: Conversation) -> Conversation:
+        judgement = self._judge.judge(conversation)
+        for verdict in judgement.verdicts:
+            message = conversation.messages[verdict.turn]
+            message.weight = 0
+            message.mask_reason = verdict.fault.reason
+            message.mask_detail = verdict.fault.detail
+        for name, count in judgement.notes.items():
+            outcome.note(name, count)
+        return conversation

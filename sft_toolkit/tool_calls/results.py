@@ -1,0 +1,161 @@
+"""What became of a call: which tool message answers it, whether it failed, what the environment said was wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sft_toolkit.conversation import Message
+from sft_toolkit.errors import UsageError
+from sft_toolkit.json_text import decode
+
+Site = tuple[int, int]
+"""Where a call stands: (message index, index among that message's calls)."""
+
+Patterns = tuple[re.Pattern[str], ...]
+
+UNKNOWN_TOOL_CODE = -32601
+INVALID_ARGUMENTS_CODE = -32602
+"""JSON-RPC 2.0 section 5.1, "method not found" and "invalid params", which MCP takes over."""
+
+_ERROR_FLAGS = ("is_error", "isError")
+_EXIT_CODES = ("exit_code", "exitCode", "exit_status", "returncode", "return_code")
+_FAILED_STATUS = frozenset({"error", "failed", "failure"})
+_FAILURE_TEXT = re.compile(r"(?i:error)(?![\w-])|Traceback\b")
+_CODE_IN_TEXT = re.compile(r"(?:Error: )?MCP error (-\d+)\b")
+
+
+@dataclass
+class Pairing:
+    """Results by the call that they answer. `unpaired` counts results that could not be given to any call."""
+
+    results: dict[Site, Message] = field(default_factory=dict)
+    unpaired: int = 0
+
+
+def pair_results(messages: Sequence[Message]) -> Pairing:
+    """Pair results with calls: by id with the nearest open call, else by position in the turn if the counts agree."""
+    pairing = Pairing()
+    open_calls: dict[Site, str | None] = {}
+    waiting: list[Message] = []
+    calling_turn = -1
+    for turn, message in enumerate(messages):
+        if message.role == "tool":
+            site = _nearest_open(message.tool_call_id, open_calls)
+            if site is None:
+                waiting.append(message)
+            else:
+                del open_calls[site]
+                pairing.results[site] = message
+        else:
+            _pair_by_position(waiting, calling_turn, open_calls, pairing)
+            waiting = []
+            if message.tool_calls:
+                calling_turn = turn
+                open_calls.update({(turn, index): call.id for index, call in enumerate(message.tool_calls)})
+    _pair_by_position(waiting, calling_turn, open_calls, pairing)
+    return pairing
+
+
+def _nearest_open(call_id: str | None, open_calls: dict[Site, str | None]) -> Site | None:
+    if call_id is None:
+        return None
+    return next((site for site in reversed(open_calls) if open_calls[site] == call_id), None)
+
+
+def _pair_by_position(waiting: list[Message], turn: int, open_calls: dict[Site, str | None], pairing: Pairing) -> None:
+    """Give results without a usable id to the calls of `turn` that are still open, or to none of them."""
+    sites = [site for site in open_calls if site[0] == turn] if waiting else []
+    if len(sites) != len(waiting):
+        pairing.unpaired += len(waiting)
+        return
+    for site, result in zip(sites, waiting, strict=True):
+        del open_calls[site]
+        pairing.results[site] = result
+
+
+def compile_patterns(option: str, patterns: Iterable[str]) -> Patterns:
+    """Compile regular expressions that are matched at the start of a result. Raises UsageError naming the option."""
+    compiled = []
+    for pattern in patterns:
+        try:
+            compiled.append(re.compile(pattern))
+        except re.error as fault:
+            raise UsageError(
+                f"{option} {pattern!r} is not a regular expression: {fault}", "escape special characters with \\"
+            ) from fault
+    return tuple(compiled)
+
+
+def failed(result: Message | None, patterns: Patterns = ()) -> bool | None:
+    """Whether the call that `result` answers failed; None where there is no result.
+
+    A failure is said by a flag on the message or at the top level of its JSON content, or by the words that the text
+    begins with. Text further inside says nothing: a tool may well return a page about errors.
+    """
+    if result is None:
+        return None
+    text = result.text.lstrip()
+    return (
+        _says_failed(result.extra)
+        or bool(_FAILURE_TEXT.match(text))
+        or begins_with(patterns, result)
+        or _says_failed(_object_in(text))
+    )
+
+
+def begins_with(patterns: Patterns, result: Message) -> bool:
+    """True where the text of a result, or the error message in its JSON content, begins with one of `patterns`."""
+    if not patterns:
+        return False
+    text = result.text.lstrip()
+    return any(pattern.match(said) for said in (text, _error_message(_object_in(text))) for pattern in patterns)
+
+
+def reported_code(result: Message) -> int | None:
+    """The JSON-RPC error code that a result carries, as an error object or as MCP clients print it."""
+    text = result.text.lstrip()
+    printed = _CODE_IN_TEXT.match(text)
+    if printed:
+        return int(printed[1])
+    for fields in (result.extra, _object_in(text) if '"code"' in text else {}):
+        error = fields.get("error")
+        code = error.get("code") if isinstance(error, dict) else fields.get("code")
+        if isinstance(code, int):
+            return code
+    return None
+
+
+def _says_failed(fields: Mapping[str, Any]) -> bool:
+    return bool(
+        fields
+        and (
+            any(fields.get(flag) is True for flag in _ERROR_FLAGS)
+            or str(fields.get("status")).lower() in _FAILED_STATUS
+            or any(_is_nonzero(fields.get(code)) for code in _EXIT_CODES)
+            or fields.get("error")
+            or fields.get("success") is False
+        )
+    )
+
+
+def _is_nonzero(code: Any) -> bool:
+    return isinstance(code, int) and code != 0
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    if not text.startswith("{"):
+        return {}
+    try:
+        decoded = decode(text)
+    except (ValueError, ArithmeticError, RecursionError):
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _error_message(fields: Mapping[str, Any]) -> str:
+    error = fields.get("error")
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else ""
