@@ -1,0 +1,119 @@
+"""What a person sees, on stderr: errors, summaries, progress. Plain lines in a pipe, tables on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import Summary
+    from sft_toolkit.stages.base import Counters
+
+_PROGRESS_SECONDS = 0.2
+
+
+def print_error(message: str, hint: str = "") -> None:
+    """One line: what and where, then what to do."""
+    line = " ".join(f"error: {message}{'; ' + hint if hint else ''}".splitlines())
+    print(line, file=sys.stderr)
+
+
+def on_terminal() -> bool:
+    return sys.stderr.isatty()
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object on stderr, for programs."""
+    from sft_toolkit.json_text import encode_text
+
+    print(encode_text(value), file=sys.stderr)
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table for people: drawn on a terminal, aligned columns elsewhere. Numbers stand right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    numeric = [all(not isinstance(row[column], str) for row in rows) for column in range(len(header))]
+    if on_terminal():
+        _draw_table(title, header, cells, numeric)
+        return
+    widths = [max(len(text) for text in column) for column in zip(header, *cells, strict=True)]
+    print(title, file=sys.stderr)
+    for row in [list(header), *cells]:
+        padded = [
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        print("  " + "  ".join(padded).rstrip(), file=sys.stderr)
+
+
+def _draw_table(title: str, header: Sequence[str], cells: list[list[str]], numeric: list[bool]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for name, right in zip(header, numeric, strict=True):
+        table.add_column(name, justify="right" if right else "left")
+    for row in cells:
+        table.add_row(*row)
+    Console(stderr=True).print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.3f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "-" if value is None else str(value)
+
+
+def print_summary(summary: Summary) -> None:
+    """In, out, why not, notes, tokens, seconds."""
+    counters = summary.counters
+    if summary.finished_before:
+        print(f"{summary.stage}: {summary.output} is finished already, nothing to do", file=sys.stderr)
+        return
+    rows: list[tuple[str, Any]] = [("records in", counters.records_in), ("records out", counters.records_out)]
+    rows += [(f"set aside: {reason}", count) for reason, count in sorted(counters.set_aside.items())]
+    rows += [(name, count) for name, count in sorted(counters.notes.items())]
+    rows += [("tokens", summary.tokens)] if summary.tokens else []
+    rows += [("shards", summary.shards)] if summary.shards else []
+    rate = counters.records_in / summary.seconds if summary.seconds > 0 else 0.0
+    title = f"{summary.stage} -> {summary.output}: {summary.seconds:.1f} s, {rate:,.0f} records/s"
+    print_table(title, ("what", "count"), rows)
+    if not summary.complete:
+        print("parts of other jobs are left; the last to finish writes manifest.json", file=sys.stderr)
+
+
+def progress_display(mode: str, silent: bool, name: str) -> Callable[[Counters], None]:
+    """What shows how far a run has come: a line that renews itself on a terminal, nothing in a pipe."""
+    if mode not in ("auto", "always", "never"):
+        raise UsageError(f"--progress {mode}: unknown", "choose one of auto, always, never")
+    if silent or mode == "never" or (mode == "auto" and not on_terminal()):
+        return _show_nothing
+    return _ProgressLine(name)
+
+
+def _show_nothing(counters: Counters) -> None:
+    return None
+
+
+class _ProgressLine:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._begun = self._shown = time.monotonic()
+
+    def __call__(self, counters: Counters) -> None:
+        now = time.monotonic()
+        if now - self._shown < _PROGRESS_SECONDS:
+            return
+        self._shown = now
+        rate = counters.records_in / (now - self._begun)
+        aside = sum(counters.set_aside.values())
+        text = f"{self._name}: {counters.records_in:,} in, {counters.records_out:,} out, {aside:,} aside, {rate:,.0f}/s"
+        end = "" if on_terminal() else "\n"
+        print(f"\r\033[K{text}" if on_terminal() else text, end=end, file=sys.stderr, flush=True)

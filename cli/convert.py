@@ -1,0 +1,24 @@
+"""`kolibri-sft convert`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.execute import execute
+from sft_toolkit.cli.options import stage_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@stage_command
+def convert(
+    run: RunOptions,
+    dataset: Annotated[str | None, typer.Option(help="Data set of records that do not name one.")] = None,
+) -> None:
+    """Read any known format, write the toolkit's records."""
+    from sft_toolkit.stages.convert import ConvertStage
+
+    execute(ConvertStage(dataset=dataset), run)

@@ -1,0 +1,80 @@
+"""How a command ends: exit codes, signals, broken pipes, one line for an error."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
+
+from sft_toolkit.cli.console import print_error
+from sft_toolkit.errors import RecordError, ToolkitError
+
+INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
+
+
+class _Terminated(BaseException):
+    """SIGTERM, as an exception, so that files under way are cleaned up."""
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Run a command so that every way it can end has its exit code and, for a person, one line on stderr."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **values: Any) -> None:
+        signal.signal(signal.SIGTERM, _terminate)
+        debug = bool(values.get("debug")) or "KOLIBRI_SFT_DEBUG" in os.environ
+        try:
+            code = _exit_code(functools.partial(command, *args, **values), debug)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        except _Terminated:
+            code = TERMINATED
+        if code:
+            _leave(code)
+
+    return run
+
+
+def _exit_code(command: Callable[[], None], debug: bool) -> int:
+    from sft_toolkit.shards.jsonl import ReaderGone, flush_stdout
+
+    try:
+        command()
+        sys.stdout.flush()
+        flush_stdout()
+    except ReaderGone:
+        return BROKEN_PIPE
+    except (ToolkitError, RecordError) as error:
+        if debug:
+            raise
+        message = error.message if isinstance(error, ToolkitError) else error.detail
+        print_error(message, error.hint)
+        return error.exit_code if isinstance(error, ToolkitError) else 1
+    except BrokenPipeError as fault:
+        print_error(f"connection lost: {fault}")
+        return 1
+    except OSError as fault:
+        if debug:
+            raise
+        place = f"{fault.filename}: " if fault.filename else ""
+        print_error(f"{place}{fault.strerror or fault}")
+        return 1
+    except MemoryError:
+        print_error("out of memory", "try fewer --workers")
+        return 1
+    return 0
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Terminated
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit without the complaint that Python prints when it cannot flush a pipe nobody reads."""
+    if code == BROKEN_PIPE:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,189 @@
+"""The options that all stage commands share, defined once, and the wrapper that every command runs in."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sft_toolkit.cli.guard import guarded
+from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+ENV_PREFIX = "KOLIBRI_SFT"
+_SHARED_PANEL = "Shared options"
+
+
+def _option(*names: str, text: str, env: str | None = None, **more: Any) -> Any:
+    variable = f"{ENV_PREFIX}_{env}" if env else None
+    return typer.Option(*names, help=text, envvar=variable, show_envvar=False, rich_help_panel=_SHARED_PANEL, **more)
+
+
+def read_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Take defaults from a TOML file: keys at its top for every command, a table named as the command for that one."""
+    if path is None:
+        return None
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise typer.BadParameter(f"{path}: {fault.strerror}") from fault
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise typer.BadParameter(f"{path}: not TOML: {fault}") from fault
+    names = {parameter.name for parameter in context.command.params}
+    common = {key: value for key, value in content.items() if not isinstance(value, dict)}
+    own = content.get(context.command.name or "", {})
+    defaults = {key.replace("-", "_"): value for key, value in {**common, **own}.items()}
+    unknown = sorted({key.replace("-", "_") for key in own} - names)
+    if unknown:
+        raise typer.BadParameter(f"{path}: [{context.command.name}] has no option {unknown[0]}")
+    context.default_map = {key: value for key, value in defaults.items() if key in names}
+    return path
+
+
+Config = Annotated[
+    Path | None,
+    _option("--config", text="TOML file with defaults.", env="CONFIG", is_eager=True, callback=read_config),
+]
+Output = Annotated[
+    str,
+    typer.Option("-o", "--output", help="Folder for shards, FILE.jsonl[.gz|.zst], or - for JSONL on stdout."),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="INPUT...", help="Files, globs, shard folders, hf:NAME[:SPLIT], or - (JSONL on stdin)."),
+]
+Seed = Annotated[int, _option("--seed", text="Seed of every draw.", env="SEED")]
+Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]
+Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
+Progress = Annotated[str, _option("--progress", text="auto, always or never.", env="PROGRESS")]
+Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
+Workers = Annotated[int, _option("--workers", text="Processes; 0 is one a processor.", env="WORKERS", min=0)]
+Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
+Resume = Annotated[bool, _option("--resume", text="Go on with an unfinished shard folder.", env="RESUME")]
+DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
+
+
+def _shared(
+    context: typer.Context,
+    inputs: Inputs = None,
+    output: Output = "-",
+    source_format: Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")] = "auto",
+    seed: Seed = 0,
+    workers: Workers = 0,
+    rows_per_shard: Annotated[
+        int, _option("--rows-per-shard", text="Input rows per shard.", env="ROWS_PER_SHARD", min=1)
+    ] = 10_000,
+    driver: Annotated[str, _option("--driver", text="local or ray: where blocks run.", env="DRIVER")] = "local",
+    shard: Annotated[
+        str | None,
+        _option("--shard", text="I/N: do part I (from 0) of N; else from the environment of an array job."),
+    ] = None,
+    on_error: Annotated[
+        str, _option("--on-error", text="fail, or quarantine: set faulty records aside.", env="ON_ERROR")
+    ] = "fail",
+    quarantine: Annotated[
+        str | None, _option("--quarantine", text="JSONL file for records set aside, with JSONL output.")
+    ] = None,
+    force: Force = False,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    config: Config = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    progress: Progress = "auto",
+    debug: Debug = False,
+) -> RunOptions:
+    """The signature is the definition; the body gathers the values."""
+    from sft_toolkit.cli.console import progress_display
+    from sft_toolkit.formats import FORMATS
+    from sft_toolkit.runner import RunOptions
+
+    require_choice("--format", source_format, FORMATS)
+    require_choice("--on-error", on_error, ("fail", "quarantine"))
+    require_choice("--driver", driver, ("local", "ray"))
+    return RunOptions(
+        inputs=inputs or ["-"],
+        output=output,
+        source_format=source_format,
+        seed=seed,
+        workers=workers,
+        rows_per_shard=rows_per_shard,
+        driver=driver,
+        part=_part(shard, output),
+        quarantine=on_error == "quarantine",
+        quarantine_file=quarantine,
+        force=force,
+        resume=resume,
+        dry_run=dry_run,
+        told="nothing" if quiet else "json" if json else "text",
+        options={name: _plain(value) for name, value in context.params.items() if name not in _UNRECORDED},
+        origins={name: _origin(context, name) for name in context.params},
+        progress=progress_display(progress, quiet or json, context.command_path.rpartition(" ")[2]),
+    )
+
+
+# RunOptions is imported for type checkers alone: its module loads pyarrow.
+_NAMES = {"RunOptions": Any}
+_UNRECORDED = frozenset({"config", "quiet", "json", "progress", "debug", "inputs", "output", "force", "resume"})
+
+
+def stage_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `run: RunOptions` first the INPUT argument and all shared options."""
+    signature = inspect.signature(command, eval_str=True, locals=_NAMES)
+    own = list(signature.parameters.values())[1:]
+    shared = list(inspect.signature(_shared, eval_str=True, locals=_NAMES).parameters.values())
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*shared[:3], *own, *shared[3:]]
+    ]
+
+    @functools.wraps(command)
+    def wrapper(**values: Any) -> None:
+        run = _shared(**{parameter.name: values[parameter.name] for parameter in shared})
+        command(run, **{parameter.name: values[parameter.name] for parameter in own})
+
+    del wrapper.__wrapped__
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return guarded(wrapper)
+
+
+def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise UsageError that lists the valid values."""
+    if value not in choices:
+        raise UsageError(f"{name} {value}: unknown", f"choose one of {', '.join(choices)}")
+
+
+def _part(given: str | None, output: str) -> tuple[int, int]:
+    if given is not None:
+        index, slash, count = given.partition("/")
+        if slash and index.isdigit() and count.isdigit() and int(index) < int(count):
+            return int(index), int(count)
+        raise UsageError(f"--shard {given}: not I/N", "part I counts from 0: --shard 0/8 is the first of eight")
+    if output == "-" or output.endswith((".jsonl", ".gz", ".zst")):
+        return 0, 1
+    environment = os.environ
+    if f"{ENV_PREFIX}_SHARD_COUNT" in environment:
+        return int(environment.get(f"{ENV_PREFIX}_SHARD_INDEX", "0")), int(environment[f"{ENV_PREFIX}_SHARD_COUNT"])
+    if "SLURM_ARRAY_TASK_COUNT" in environment:
+        first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
+        step = int(environment.get("SLURM_ARRAY_TASK_STEP", "1"))
+        return (int(environment["SLURM_ARRAY_TASK_ID"]) - first) // step, int(environment["SLURM_ARRAY_TASK_COUNT"])
+    return 0, 1
+
+
+def _origin(context: typer.Context, name: str) -> str:
+    source = context.get_parameter_source(name)
+    names = {"COMMANDLINE": "flag", "ENVIRONMENT": "environment", "DEFAULT_MAP": "config file"}
+    return names.get(source.name if source else "", "default")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, list)) or value is None else str(value)

@@ -1,0 +1,89 @@
+"""Run work over tasks in local processes. Results come back in the order of the tasks, however many workers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from sft_toolkit.errors import ToolkitError
+
+_AHEAD_PER_WORKER = 2
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def available_workers() -> int:
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
+    """Yield `work(task)` for each task, in order; at most a few tasks per worker are taken ahead of their turn.
+
+    With one worker, or a single task, everything runs in this process. Else each worker is sent `work` once, so that
+    what it builds and keeps (a tokenizer, compiled schemas) serves all of that worker's tasks. The first error, in
+    task order, ends the run and the workers. Raises ToolkitError when a worker process dies.
+    """
+    first = list(itertools.islice(tasks, 2))
+    tasks = itertools.chain(first, tasks)
+    if workers <= 1 or len(first) < 2:
+        yield from map(work, tasks)
+        return
+    context = multiprocessing.get_context("forkserver")
+    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work,))
+    pending: deque[Future[Result]] = deque()
+    try:
+        for task in itertools.islice(tasks, workers * _AHEAD_PER_WORKER):
+            pending.append(pool.submit(_run_task, task))
+        while pending:
+            result = pending.popleft().result()
+            for task in itertools.islice(tasks, 1):
+                pending.append(pool.submit(_run_task, task))
+            yield result
+        pool.shutdown()
+    except BrokenProcessPool as fault:
+        raise ToolkitError(
+            "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
+        ) from fault
+    finally:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+_worker: dict[str, Callable[[Any], Any]] = {}
+
+
+def _run_task(task: Any) -> Any:
+    return _worker["work"](task)
+
+
+def _start_worker(work: Callable[[Any], Any]) -> None:
+    """Workers leave Ctrl-C to the parent, end when it does, and do not multiply threads on top of processes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for name in ("RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
+    with contextlib.suppress(ImportError):
+        import pyarrow as pa
+
+        pa.set_cpu_count(1)
+    _worker["work"] = work
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

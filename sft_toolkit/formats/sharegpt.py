@@ -1,0 +1,61 @@
+"""ShareGPT records (`conversations` of `from` and `value`) as OpenAI chat records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sft_toolkit.errors import RecordError
+from sft_toolkit.json_text import decode
+
+_ROLES = {
+    "system": "system",
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "chatgpt": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+    "model": "assistant",
+    "observation": "tool",
+    "tool": "tool",
+    "function_response": "tool",
+}
+_CALLS = ("function_call", "tool_call")
+_MOVED = ("conversations", "system")
+
+
+def matches(record: dict[str, Any]) -> bool:
+    return "messages" not in record and isinstance(record.get("conversations"), list)
+
+
+def to_openai(record: dict[str, Any]) -> dict[str, Any]:
+    """Raises RecordError for a turn whose role is unknown or whose call is not JSON."""
+    messages = [_message(index, turn) for index, turn in enumerate(record["conversations"])]
+    system = record.get("system")
+    if isinstance(system, str) and system:
+        messages.insert(0, {"role": "system", "content": system})
+    rest = {key: value for key, value in record.items() if key not in _MOVED}
+    return {**rest, "messages": messages}
+
+
+def _message(index: int, turn: Any) -> dict[str, Any]:
+    if not isinstance(turn, dict):
+        raise RecordError("bad_messages", f"turn {index} is not an object")
+    speaker = turn.get("from", turn.get("role"))
+    value = turn.get("value", turn.get("content"))
+    rest = {key: held for key, held in turn.items() if key not in ("from", "role", "value", "content")}
+    if speaker in _CALLS:
+        return {"role": "assistant", "content": None, "tool_calls": _calls(index, value), **rest}
+    if speaker not in _ROLES:
+        known = ", ".join(sorted({*_ROLES, *_CALLS}))
+        raise RecordError("unknown_role", f"turn {index} is from {speaker!r}", f"known speakers: {known}")
+    return {"role": _ROLES[speaker], "content": value, **rest}
+
+
+def _calls(index: int, value: Any) -> list[Any]:
+    try:
+        decoded = decode(value) if isinstance(value, str) else value
+    except ValueError as fault:
+        raise RecordError("bad_tool_calls", f"the call of turn {index} is not JSON: {fault}") from fault
+    return decoded if isinstance(decoded, list) else [decoded]

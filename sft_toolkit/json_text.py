@@ -1,0 +1,55 @@
+"""JSON in and out without losing a digit: numbers with a fraction are `Decimal`, integers are unbounded `int`."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def decode(text: bytes | str) -> Any:
+    """Decode one JSON value. Raises ValueError for what is not JSON, NaN and Infinity included."""
+    return _decoder.decode(text)
+
+
+def encode(value: Any) -> bytes:
+    """Encode compactly as UTF-8; a Decimal keeps its digits (16.20 stays 16.20)."""
+    return _encoder.encode(value)
+
+
+def encode_text(value: Any) -> str:
+    """`encode` as str."""
+    return _encoder.encode(value).decode()
+
+
+class DuplicateKey(ValueError):
+    """An object names a key twice, so that parsers disagree about its value."""
+
+
+def decode_strictly(text: str) -> Any:
+    """Decode as `decode` does, but refuse duplicate keys, which JSON parsers drop silently.
+
+    Raises DuplicateKey, or ValueError with the position for what is not JSON.
+    """
+    return json.loads(text, object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    decoded = dict(pairs)
+    if len(decoded) == len(pairs):
+        return decoded
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise DuplicateKey(f"duplicate key {key}")
+        seen.add(key)
+    raise AssertionError("unreachable: a shorter dict has a repeated key")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,0 +1,338 @@
+"""The way of the data: source, blocks, stage, sink, manifest. What comes out hangs on none of the drivers."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.drivers.local import available_workers, run_ordered
+from sft_toolkit.errors import RecordError, ToolkitError, UsageError
+from sft_toolkit.formats import parse_record
+from sft_toolkit.shards.ids import IdLedger, shard_ids
+from sft_toolkit.shards.jsonl import encode_row, open_sink
+from sft_toolkit.shards.output import (
+    BlockReport,
+    OutputFolder,
+    aside_lines,
+    build_manifest,
+    require_output_parent,
+)
+from sft_toolkit.shards.records import to_row
+from sft_toolkit.shards.schemas import RECORDS, kind_of
+from sft_toolkit.shards.segments import Row
+from sft_toolkit.shards.sources import STDIN, Block, Source
+from sft_toolkit.shards.writer import describe, shard_writer
+from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
+
+ROWS_PER_SHARD = 10_000
+_ROWS_PER_STREAMED_BLOCK = 512
+_BATCH_ROWS = 256
+_BATCH_BYTES = 16 << 20
+
+Task = TypeVar("Task")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What every stage command shares. `origins` says, per option, where its value came from."""
+
+    inputs: list[str] = field(default_factory=lambda: [STDIN])
+    output: str = STDIN
+    source_format: str = "auto"
+    seed: int = 0
+    workers: int = 0
+    rows_per_shard: int = ROWS_PER_SHARD
+    part: tuple[int, int] = (0, 1)
+    quarantine: bool = False
+    quarantine_file: str | None = None
+    force: bool = False
+    resume: bool = False
+    dry_run: bool = False
+    driver: str = "local"
+    told: str = "text"
+    options: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    progress: Callable[[Counters], None] = lambda counters: None
+
+    @property
+    def processes(self) -> int:
+        return self.workers or available_workers()
+
+    @property
+    def to_folder(self) -> bool:
+        return self.output != STDIN and not self.output.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst"))
+
+
+@dataclass
+class Summary:
+    """What a run did, for a person (and, with `to_json`, for a program)."""
+
+    stage: str
+    output: str
+    counters: Counters
+    seconds: float
+    tokens: int = 0
+    shards: int = 0
+    finished_before: bool = False
+    complete: bool = True
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "output": self.output,
+            **self.counters.to_json(),
+            "tokens": self.tokens,
+            "shards": self.shards,
+            "seconds": round(self.seconds, 3),
+            "complete": self.complete,
+            **self.facts,
+        }
+
+
+def run_stage(stage: Stage, run: RunOptions) -> Summary:
+    """Run `stage` over the inputs into a shard folder, a JSONL file or stdout.
+
+    Raises ToolkitError (input, output, environment), UsageError, or RecordError for the first faulty record where
+    faults are not quarantined.
+    """
+    source = Source(run.inputs)
+    if run.dry_run:
+        return _dry_run(stage, run, source)
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        if run.to_folder:
+            return _run_to_folder(stage, run, source, Path(spool))
+        return _run_to_stream(stage, run, source, Path(spool))
+
+
+def read_batches(block: Block, outcome: Outcome, source_format: str) -> Iterator[list[Conversation]]:
+    """The block's conversations in bounded batches; rows that cannot be read are told to `outcome`."""
+    batch: list[Conversation] = []
+    size = 0
+    for row in block.read():
+        outcome.counters.records_in += 1
+        conversation = _parsed(row, outcome, source_format)
+        if conversation is None:
+            continue
+        batch.append(conversation)
+        size += row.size
+        if len(batch) == _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def write_blocks(
+    folder: OutputFolder,
+    tasks: Iterator[tuple[int, Task]],
+    work: Callable[[Task], BlockReport],
+    run: RunOptions,
+    discard: Callable[[Task], None] | None = None,
+) -> Iterator[BlockReport]:
+    """Run `work` on each (index, task) of this process's part whose shard is not there yet.
+
+    Yields the report of every finished block, in order. `work` and `discard` (called on what is passed over) are
+    pickled to the workers.
+    """
+    job = partial(_unless_finished, folder, work, discard, run.part)
+    for report in run_ordered(tasks, job, run.processes):
+        if report is not None:
+            yield report
+
+
+def _unless_finished(
+    folder: OutputFolder,
+    work: Callable[[Task], BlockReport],
+    discard: Callable[[Task], None] | None,
+    part: tuple[int, int],
+    numbered: tuple[int, Task],
+) -> BlockReport | None:
+    index, task = numbered
+    done = folder.finished(index)
+    if done is None and index % part[1] == part[0]:
+        return work(task)
+    if discard is not None:
+        discard(task)
+    return done
+
+
+def _parsed(row: Row, outcome: Outcome, source_format: str) -> Conversation | None:
+    try:
+        if row.error is not None:
+            raise row.error
+        conversation = parse_record(row.record, source_format)
+    except RecordError as error:
+        outcome.unreadable(row.origin, error, row.record)
+        return None
+    conversation.origin = row.origin
+    for note in conversation.notes:
+        outcome.note(note)
+    return conversation
+
+
+def _rows(stage: Stage, block: Block, outcome: Outcome, source_format: str) -> Iterator[Any]:
+    for batch in read_batches(block, outcome, source_format):
+        for row in stage.process(batch, outcome):
+            outcome.counters.records_out += 1
+            yield row
+
+
+def _block_to_shard(
+    stage: Stage, folder: OutputFolder, quarantine: bool, source_format: str, block: Block
+) -> BlockReport:
+    outcome = Outcome(quarantine)
+    path = folder.shard_path(block.index)
+    with shard_writer(path, stage.schema or RECORDS, folder.unfinished) as writer:
+        for row in _rows(stage, block, outcome, source_format):
+            writer.write(to_row(row) if isinstance(row, Conversation) else row)
+    block.discard()
+    report = BlockReport(block.index, describe(path, writer), outcome.counters)
+    folder.report(report, outcome.aside)
+    return report
+
+
+def _run_to_folder(stage: Stage, run: RunOptions, source: Source, spool: Path) -> Summary:
+    begun = time.monotonic()
+    if run.resume and not source.repeatable:
+        raise UsageError("--resume cannot read standard input again", "write the records to a file first")
+    if run.quarantine_file:
+        raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
+    folder = OutputFolder(Path(run.output))
+    pins = _pins(stage, run, source)
+    if not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
+        return Summary(stage.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
+    blocks = _Counted(source.blocks(run.rows_per_shard, spool))
+    work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)
+    reports, counters, ledger = [], Counters(), IdLedger()
+    tasks = ((block.index, block) for block in blocks)
+    for report in write_blocks(folder, tasks, work, run, discard=Block.discard):
+        reports.append(report)
+        counters.add(report.counters)
+        if stage.draws:
+            ledger.add(shard_ids(folder.shard_path(report.index)))
+        run.progress(counters)
+    if blocks.count == 0:
+        raise _empty(run)
+    complete = len(reports) == blocks.count
+    if complete:
+        kind = kind_of(stage.schema or RECORDS) or "records"
+        folder.complete(build_manifest(kind, pins, reports, counters, **_described(stage, run)))
+    tokens = sum(report.shard.tokens for report in reports)
+    seconds = time.monotonic() - begun
+    return Summary(stage.name, run.output, counters, seconds, tokens, len(reports), complete=complete)
+
+
+class _Counted:
+    """An iterator over blocks that remembers how many it gave."""
+
+    def __init__(self, blocks: Iterator[Block]) -> None:
+        self._blocks = blocks
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Block]:
+        for block in self._blocks:
+            self.count += 1
+            yield block
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A block's output as JSONL, with what became of its records."""
+
+    data: bytes
+    ids: list[str]
+    counters: Counters
+    aside: list[SetAside]
+
+
+def _block_to_lines(stage: Stage, quarantine: bool, source_format: str, block: Block) -> _Lines:
+    outcome = Outcome(quarantine)
+    lines, ids = [], []
+    for row in _rows(stage, block, outcome, source_format):
+        lines.append(encode_row(row))
+        ids.append(row.id if isinstance(row, Conversation) else row["id"])
+    block.discard()
+    return _Lines(b"".join(lines), ids, outcome.counters, outcome.aside)
+
+
+def _run_to_stream(stage: Stage, run: RunOptions, source: Source, spool: Path) -> Summary:
+    begun = time.monotonic()
+    _check_stream_options(run)
+    counters, ledger = Counters(), IdLedger()
+    rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
+    work = partial(_block_to_lines, stage, run.quarantine, run.source_format)
+    with open_sink(run.output) as write, _aside_sink(run) as write_aside:
+        for lines in run_ordered(source.blocks(rows_per_block, spool), work, run.processes):
+            if stage.draws:
+                ledger.add(lines.ids)
+            write(lines.data)
+            for line in aside_lines(lines.aside):
+                write_aside(line)
+            counters.add(lines.counters)
+            run.progress(counters)
+        if counters.records_in == 0:
+            raise _empty(run)
+    return Summary(stage.name, run.output, counters, time.monotonic() - begun)
+
+
+@contextmanager
+def _aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
+    if run.quarantine_file is None:
+        yield lambda line: None
+    else:
+        with open_sink(run.quarantine_file) as write:
+            yield write
+
+
+def _check_stream_options(run: RunOptions) -> None:
+    if run.resume or run.part[1] > 1:
+        raise UsageError("--resume and --shard need a shard folder as --output")
+    if run.quarantine and run.quarantine_file is None:
+        raise UsageError("--on-error quarantine needs a place", "add --quarantine FILE.jsonl, or write a shard folder")
+    if run.output != STDIN:
+        target = Path(run.output)
+        require_output_parent(target)
+        if target.exists() and not run.force:
+            raise UsageError(f"{target}: exists", "use --force to replace it")
+
+
+def _dry_run(stage: Stage, run: RunOptions, source: Source) -> Summary:
+    """Process the first rows and write nothing: shows that input, options and template fit together."""
+    outcome = Outcome(run.quarantine)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        block = next(source.blocks(_BATCH_ROWS, Path(spool)), None)
+        if block is None:
+            raise _empty(run)
+        for _ in _rows(stage, block, outcome, run.source_format):
+            pass
+    return Summary(f"{stage.name} (dry run)", "nothing", outcome.counters, time.monotonic() - begun)
+
+
+def _empty(run: RunOptions) -> ToolkitError:
+    return ToolkitError(f"{', '.join(run.inputs)}: no records", "is the input empty?")
+
+
+def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:
+    """What must be the same for a run to be gone on with."""
+    return {
+        "stage": stage.name,
+        "options_hash": stage.options_hash,
+        "rows_per_shard": run.rows_per_shard,
+        "quarantine": run.quarantine,
+        "source_format": run.source_format,
+        "inputs": source.fingerprints(),
+    }
+
+
+def _described(stage: Stage, run: RunOptions) -> dict[str, Any]:
+    options = {name: {"value": value, "from": run.origins.get(name, "default")} for name, value in run.options.items()}
+    return {"stage": stage.name, "stage_version": stage.version, "options": options, "seed": run.seed, **stage.facts()}

@@ -1,0 +1,53 @@
+"""Files and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sft_toolkit.errors import ToolkitError
+
+
+@contextmanager
+def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
+    """A temporary path in `within` (else beside `target`): on success fsynced and renamed, on failure removed.
+
+    Raises ToolkitError when the disk is full or the folder cannot be written.
+    """
+    temporary = (within or target.parent) / f".{target.name}.{os.getpid()}.tmp"
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, target)
+        _sync(target.parent)
+    except OSError as fault:
+        raise explained(fault, target) from fault
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def explained(fault: OSError, target: Path) -> ToolkitError:
+    """The sentence for what the file system refused, naming the file that it refused."""
+    place = fault.filename or target
+    if fault.errno == errno.ENOSPC:
+        return ToolkitError(f"{place}: no space left on the disk", "free some, then run again with --resume")
+    if fault.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return ToolkitError(f"{place}: permission denied", "choose another folder or change its permissions")
+    return ToolkitError(f"{place}: {fault.strerror or fault}")
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write a small text file atomically."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,74 @@
+"""A folder of shards as a reader sees it: whole, with a manifest, or refused."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.json_text import decode
+from sft_toolkit.shards.schemas import SCHEMA_VERSION
+
+MANIFEST = "manifest.json"
+PROGRESS = ".progress"
+
+
+def is_shard_folder(path: Path) -> bool:
+    """True for a folder that the toolkit wrote or has begun to write."""
+    return (path / MANIFEST).is_file() or (path / PROGRESS).is_dir()
+
+
+class ShardFolder:
+    """A finished folder of shards.
+
+    Raises ToolkitError where there is no manifest (the run that wrote it is unfinished), where the manifest is not
+    ours or of another schema version, where a shard is missing or cut, or where `kind` is given and differs.
+    """
+
+    def __init__(self, path: Path | str, kind: str | None = None) -> None:
+        self.path = Path(path)
+        self.manifest: dict[str, Any] = self._read_manifest()
+        self.kind: str = self.manifest["schema"]
+        if kind is not None and self.kind != kind:
+            raise ToolkitError(f"{path}: holds {self.kind} shards, not {kind} shards", _HINTS[kind])
+
+    @cached_property
+    def paths(self) -> list[Path]:
+        """The shard files, in order."""
+        return [self._checked(shard) for shard in self.manifest["shards"]]
+
+    @property
+    def rows(self) -> int:
+        return sum(shard["rows"] for shard in self.manifest["shards"])
+
+    def _read_manifest(self) -> dict[str, Any]:
+        path = self.path / MANIFEST
+        if not path.is_file():
+            if (self.path / PROGRESS).is_dir():
+                raise ToolkitError(f"{self.path}: unfinished", "run the command that writes it again with --resume")
+            raise ToolkitError(f"{self.path}: no shard folder (it has no {MANIFEST})")
+        try:
+            manifest = decode(path.read_bytes())
+            version = manifest["schema_version"]
+        except (ValueError, KeyError, TypeError) as fault:
+            raise ToolkitError(f"{path}: not a manifest of this tool: {fault}") from fault
+        if version != SCHEMA_VERSION:
+            raise ToolkitError(
+                f"{path}: schema version {version}, this tool reads {SCHEMA_VERSION}",
+                "write the shards again with this version",
+            )
+        return manifest
+
+    def _checked(self, shard: dict[str, Any]) -> Path:
+        path = self.path / shard["name"]
+        if not path.is_file() or path.stat().st_size != shard["bytes"]:
+            raise ToolkitError(f"{path}: missing or cut, its manifest says {shard['bytes']} bytes", "copy it again")
+        return path
+
+
+_HINTS = {
+    "records": "records come from convert and the other record stages",
+    "tokens": "token shards come from kolibri-sft render",
+    "packed": "packed shards come from kolibri-sft pack",
+}

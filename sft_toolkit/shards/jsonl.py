@@ -1,0 +1,64 @@
+"""JSONL out: to stdout as it comes, or to a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zstandard
+
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.json_text import encode
+from sft_toolkit.shards.atomic import atomic_path
+
+Write = Callable[[bytes], Any]
+
+
+def encode_row(row: Conversation | dict[str, Any]) -> bytes:
+    """One JSON line for a conversation or for a row of a shard schema."""
+    if isinstance(row, Conversation):
+        return encode(row.to_record()) + b"\n"
+    plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in row.items()}
+    return encode(plain) + b"\n"
+
+
+class ReaderGone(Exception):
+    """Whoever read stdout has stopped reading."""
+
+
+def write_stdout(data: bytes) -> None:
+    """Raises ReaderGone for a broken pipe, so that it cannot be taken for a fault of a socket."""
+    try:
+        sys.stdout.buffer.write(data)
+    except BrokenPipeError as fault:
+        raise ReaderGone from fault
+
+
+def flush_stdout() -> None:
+    try:
+        sys.stdout.buffer.flush()
+    except BrokenPipeError as fault:
+        raise ReaderGone from fault
+
+
+@contextmanager
+def open_sink(output: str) -> Iterator[Write]:
+    """A function that writes bytes to `-` (stdout) or to a .jsonl, .jsonl.gz or .jsonl.zst file."""
+    if output == "-":
+        yield write_stdout
+        flush_stdout()
+        return
+    with atomic_path(Path(output)) as temporary, temporary.open("wb") as file:
+        if output.endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+                yield packed.write
+        elif output.endswith(".zst"):
+            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as stream:
+                yield stream.write
+        else:
+            yield file.write

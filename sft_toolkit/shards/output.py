@@ -1,0 +1,179 @@
+"""The folder that a run writes: pinned options, finished blocks, the manifest last."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sft_toolkit
+from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.json_text import decode, encode, encode_text
+from sft_toolkit.shards.atomic import atomic_path, explained, write_text
+from sft_toolkit.shards.folder import MANIFEST, PROGRESS
+from sft_toolkit.shards.schemas import SCHEMA_VERSION
+from sft_toolkit.shards.writer import ShardInfo
+from sft_toolkit.stages.base import Counters, SetAside
+
+_PINS = "run.json"
+_QUARANTINE = "quarantine"
+_INDEX = "index.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockReport:
+    """What a worker tells of a finished block."""
+
+    index: int
+    shard: ShardInfo
+    counters: Counters
+
+    def to_json(self) -> dict[str, Any]:
+        return {"index": self.index, "shard": self.shard.to_json(), "counters": self.counters.to_json()}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> BlockReport:
+        return cls(value["index"], ShardInfo(**value["shard"]), Counters.from_json(value["counters"]))
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFolder:
+    """Where shards go. Picklable: workers write their own shard and report through it."""
+
+    path: Path
+
+    def shard_path(self, index: int) -> Path:
+        return self.path / f"part-{index:05d}.arrow"
+
+    @property
+    def unfinished(self) -> Path:
+        """Where shards lie while they are written; gone once the folder is finished."""
+        return self.path / PROGRESS
+
+    def prepare(self, pins: dict[str, Any], *, force: bool, resume: bool) -> bool:
+        """Make the folder ready for a run that `pins` identify; returns False where that run is already finished.
+
+        Raises UsageError where the folder holds something else, and with `resume` where it was begun from other
+        inputs or options.
+        """
+        if force:
+            self._clear()
+        self._create()
+        finished = (self.path / MANIFEST).is_file()
+        pinned = self._pinned()
+        if pinned is None and not finished:
+            self._require_empty()
+        elif not resume:
+            state = "holds a finished run" if finished else "holds an unfinished run"
+            raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
+        elif pinned != _comparable(pins):
+            raise UsageError(
+                f"{self.path}: was begun from other inputs or options", "use --force to start anew, or another --output"
+            )
+        if not finished and pinned is None:
+            (self.path / PROGRESS).mkdir(exist_ok=True)
+            write_text(self.path / PROGRESS / _PINS, encode_text(pins))
+        return not finished
+
+    def report(self, block: BlockReport, aside: list[SetAside]) -> None:
+        """Note a block as finished: its quarantined records first, then the entry that makes it count."""
+        if aside:
+            folder = self.path / _QUARANTINE
+            folder.mkdir(exist_ok=True)
+            write_aside(folder / f"part-{block.index:05d}.jsonl", aside)
+        write_text(self._report_path(block.index), encode_text(block.to_json()))
+
+    def finished(self, index: int) -> BlockReport | None:
+        """The report of a block whose shard is there and whole, else None."""
+        try:
+            report = BlockReport.from_json(decode(self._report_path(index).read_bytes()))
+            size = self.shard_path(index).stat().st_size
+        except (FileNotFoundError, ValueError):
+            return None
+        return report if size == report.shard.bytes else None
+
+    def complete(self, manifest: dict[str, Any]) -> None:
+        """Write the manifest, after which the folder counts as finished, and remove the notes of progress."""
+        write_text(self.path / MANIFEST, encode_text(manifest) + "\n")
+        shutil.rmtree(self.path / PROGRESS, ignore_errors=True)
+
+    def _report_path(self, index: int) -> Path:
+        return self.path / PROGRESS / f"part-{index:05d}.json"
+
+    def _create(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as fault:
+            raise UsageError(f"{self.path}: is a file", "name a folder, or a file that ends in .jsonl") from fault
+        except OSError as fault:
+            raise explained(fault, self.path) from fault
+
+    def _pinned(self) -> dict[str, Any] | None:
+        try:
+            return _comparable(decode((self.path / PROGRESS / _PINS).read_bytes()))
+        except FileNotFoundError:
+            pass
+        try:
+            return _comparable(decode((self.path / MANIFEST).read_bytes())["pins"])
+        except (FileNotFoundError, KeyError):
+            return None
+
+    def _require_empty(self) -> None:
+        strangers = sorted(entry.name for entry in self.path.iterdir() if entry.name != PROGRESS)
+        if strangers:
+            raise UsageError(
+                f"{self.path}: not empty (it holds {strangers[0]})", "name a new folder, or empty this one yourself"
+            )
+
+    def _clear(self) -> None:
+        """Remove what a run of this tool writes, and nothing else."""
+        for folder in (PROGRESS, _QUARANTINE):
+            shutil.rmtree(self.path / folder, ignore_errors=True)
+        for file in (self.path / MANIFEST, self.path / _INDEX, *self.path.glob("part-*.arrow")):
+            file.unlink(missing_ok=True)
+
+
+def write_aside(path: Path, aside: list[SetAside]) -> None:
+    """Write quarantined records as JSONL: where each stood, the reason, the sentence, the record."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        for line in aside_lines(aside):
+            file.write(line)
+
+
+def aside_lines(aside: list[SetAside]) -> Iterator[bytes]:
+    for entry in aside:
+        line = {"origin": entry.origin, "reason": entry.reason, "detail": entry.detail, "record": entry.record}
+        yield encode(line) + b"\n"
+
+
+def build_manifest(
+    kind: str, pins: dict[str, Any], reports: list[BlockReport], counters: Counters, **more: Any
+) -> dict[str, Any]:
+    """The manifest of a finished folder; `more` holds what the stage adds (options and their origin, hashes, seed)."""
+    return {
+        "schema": kind,
+        "schema_version": SCHEMA_VERSION,
+        "tool": "kolibri-sft",
+        "tool_version": sft_toolkit.__version__,
+        **more,
+        "pins": pins,
+        "counters": counters.to_json(),
+        "shards": [report.shard.to_json() for report in reports],
+    }
+
+
+def _comparable(pins: dict[str, Any]) -> dict[str, Any]:
+    """Pins as they look after a round through JSON."""
+    return decode(encode(pins))
+
+
+def require_output_parent(path: Path) -> None:
+    """Raise ToolkitError early, before any work, where an output file could not be created."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise explained(fault, path) from fault
+    if path.is_dir():
+        raise ToolkitError(f"{path}: is a folder", "give a file name")

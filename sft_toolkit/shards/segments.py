@@ -1,0 +1,196 @@
+"""Stretches of input rows that any process can read on its own: byte ranges of JSONL, row ranges of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.json_text import decode
+from sft_toolkit.shards.records import from_row
+from sft_toolkit.shards.schemas import kind_of
+
+MAX_LINE_BYTES = 64 << 20
+_TABLE_BATCH_ROWS = 256
+_SHOWN_OF_A_BAD_LINE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One input row: where it stands, its decoded record or the error that reading it met, and its size in bytes."""
+
+    origin: str
+    record: Any
+    error: RecordError | None = None
+    size: int = 0
+
+
+class Segment(Protocol):
+    @property
+    def rows(self) -> int:
+        """How many rows it holds; for JSONL, lines, blank ones included."""
+
+    def read(self) -> Iterator[Row]:
+        """Yield the rows in order, one at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """Lines of a JSONL file. `shown_as` is the name that errors give, where `path` is a temporary copy."""
+
+    path: Path
+    shown_as: str
+    offset: int
+    length: int
+    first_line: int
+    rows: int
+
+    def read(self) -> Iterator[Row]:
+        """Blank lines are passed over; a line that is too long or no JSON becomes a row with an error."""
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            end = self.offset + self.length
+            number = self.first_line
+            while file.tell() < end:
+                line = file.readline(MAX_LINE_BYTES + 1)
+                origin = f"{self.shown_as}:{number}"
+                if len(line) > MAX_LINE_BYTES:
+                    yield _too_long(origin, line, len(line) + _skip_line(file))
+                elif not line.isspace():
+                    yield _decode_line(origin, line)
+                number += 1
+
+
+def _skip_line(file: Any) -> int:
+    skipped = 0
+    while rest := file.readline(MAX_LINE_BYTES):
+        skipped += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _too_long(origin: str, line: bytes, size: int) -> Row:
+    if line.lstrip().startswith(b"["):
+        hint = "the file seems to be one JSON array: write one record a line, for instance with jq -c '.[]'"
+    else:
+        hint = "no conversation is that long: split it or take it out"
+    detail = f"the line has {size / 2**20:.0f} MiB, more than {MAX_LINE_BYTES >> 20}"
+    return Row(origin, _shown(line), RecordError("line_too_long", detail, hint))
+
+
+def _decode_line(origin: str, line: bytes) -> Row:
+    try:
+        return Row(origin, decode(line.removeprefix(b"\xef\xbb\xbf")), size=len(line))
+    except (ValueError, RecursionError) as fault:
+        return Row(origin, _shown(line), _line_fault(line, fault))
+
+
+def _line_fault(line: bytes, fault: Exception) -> RecordError:
+    try:
+        line.decode()
+    except UnicodeDecodeError as bad:
+        detail = f"byte {bad.start + 1} of the line is not UTF-8"
+        return RecordError("invalid_utf8", detail, "convert the file, for instance with iconv -t UTF-8")
+    if not line.endswith(b"\n"):
+        return RecordError("torn_line", f"the last line is cut off: {fault}", "was the writer stopped? mend or cut it")
+    if line.lstrip()[:1] == b"[":
+        hint = "the file seems to be one JSON array: write one record a line, for instance with jq -c '.[]'"
+        return RecordError("not_json", f"the line is not a JSON object: {fault}", hint)
+    return RecordError("not_json", f"the line is not JSON: {fault}", "one JSON object a line is expected")
+
+
+def _shown(line: bytes) -> str:
+    return line[:_SHOWN_OF_A_BAD_LINE].decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRange:
+    """Rows of a Parquet file or of an Arrow file (IPC file or stream format)."""
+
+    path: Path
+    first_row: int
+    rows: int
+
+    def read(self) -> Iterator[Row]:
+        batches = parquet_batches(self) if self.path.suffix == ".parquet" else arrow_batches(self)
+        number = self.first_row
+        for batch in batches:
+            ours = kind_of(batch.schema) == "records"
+            size = batch.nbytes // max(batch.num_rows, 1)
+            for row in batch.to_pylist():
+                yield _table_row(f"{self.path}:row {number}", row, ours, size)
+                number += 1
+
+
+def _table_row(origin: str, row: dict[str, Any], ours: bool, size: int) -> Row:
+    try:
+        return Row(origin, from_row(row, ours), size=size)
+    except RecordError as error:
+        return Row(origin, str(row)[:_SHOWN_OF_A_BAD_LINE], error)
+
+
+def parquet_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
+    """The batches that hold the wanted rows, reading only the row groups that hold them."""
+    with open_parquet(wanted.path) as file:
+        start, end, before = wanted.first_row, wanted.first_row + wanted.rows, 0
+        groups, skipped = [], None
+        for group in range(file.num_row_groups):
+            count = file.metadata.row_group(group).num_rows
+            if before + count > start and before < end:
+                skipped = start - before if skipped is None else skipped
+                groups.append(group)
+            before += count
+        yield from _cut(file.iter_batches(_TABLE_BATCH_ROWS, row_groups=groups), skipped or 0, wanted.rows)
+
+
+def arrow_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
+    """The batches that hold the wanted rows; only their bytes are read."""
+    with pa.memory_map(str(wanted.path)) as source:
+        batches = (part for batch in open_arrow(wanted.path, source) for part in _sliced(batch))
+        yield from _cut(batches, wanted.first_row, wanted.rows)
+
+
+def open_parquet(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except pa.ArrowInvalid as fault:
+        raise ToolkitError(f"{path}: not a Parquet file: {fault}", "is the download complete?") from fault
+
+
+def open_arrow(path: Path, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+    """Batches of an Arrow IPC file or stream. Raises ToolkitError where it is neither or ends early."""
+    try:
+        try:
+            reader = pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            source.seek(0)
+            yield from pa.ipc.open_stream(source)
+            return
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    except (pa.ArrowInvalid, OSError) as fault:
+        raise ToolkitError(f"{path}: not a whole Arrow file: {fault}", "is the copy complete?") from fault
+
+
+def _sliced(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for start in range(0, batch.num_rows, _TABLE_BATCH_ROWS):
+        yield batch.slice(start, _TABLE_BATCH_ROWS)
+
+
+def _cut(batches: Iterator[pa.RecordBatch], skip: int, rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        wanted = batch.slice(skip, rows)
+        skip = 0
+        rows -= wanted.num_rows
+        yield wanted
+        if rows == 0:
+            return

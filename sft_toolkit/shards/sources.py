@@ -1,0 +1,256 @@
+"""Inputs as a stream of blocks: the same rows in the same blocks however many files or processes there are."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+import zstandard
+
+from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.json_text import decode, encode
+from sft_toolkit.shards.folder import ShardFolder, is_shard_folder
+from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_arrow, open_parquet
+
+STDIN = "-"
+_LINES = (".jsonl", ".ndjson", ".json")
+_TABLES = (".parquet", ".arrow")
+_COMPRESSED = (".gz", ".zst")
+_SCAN_BYTES = 8 << 20
+_ENDS_OF_A_FILE = 64 << 10
+
+Remaining = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The unit of work and of resuming: consecutive input rows, `index` counting blocks from 0."""
+
+    index: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(segment.rows for segment in self.segments)
+
+    def read(self) -> Iterator[Row]:
+        for segment in self.segments:
+            yield from segment.read()
+
+    def discard(self) -> None:
+        """Remove the temporary copies of the block's rows, where there are any."""
+        for segment in self.segments:
+            if isinstance(segment, LineRange) and str(segment.path) != segment.shown_as:
+                segment.path.unlink(missing_ok=True)
+
+
+class Source:
+    """INPUT arguments, resolved: files, globs, folders, `hf:NAME[:SPLIT]` or `-`.
+
+    Raises UsageError for an input that does not exist or is of no known kind.
+    """
+
+    def __init__(self, inputs: list[str]) -> None:
+        self.inputs = [path for given in inputs for path in _resolve(given)]
+
+    @property
+    def repeatable(self) -> bool:
+        """False where reading a second time would find nothing."""
+        return STDIN not in self.inputs
+
+    def blocks(self, rows_per_block: int, spool: Path | None = None) -> Iterator[Block]:
+        """Cut the rows of all inputs, in order, into blocks of `rows_per_block`; only the last may hold fewer.
+
+        Rows that cannot be read from the middle (compressed, piped or remote) are copied to `spool`, block by block.
+        """
+        segments: list[Segment] = []
+        index, held = 0, 0
+
+        def remaining() -> int:
+            return rows_per_block - held
+
+        for name in self.inputs:
+            for segment in _segments(name, remaining, spool or Path(tempfile.gettempdir())):
+                segments.append(segment)
+                held += segment.rows
+                if held == rows_per_block:
+                    yield Block(index, tuple(segments))
+                    segments, index, held = [], index + 1, 0
+        if segments:
+            yield Block(index, tuple(segments))
+
+    def fingerprints(self) -> list[dict[str, Any]]:
+        """What identifies each input: enough to tell that it changed, without reading all of it."""
+        return [_fingerprint(name) for name in self.inputs]
+
+
+def _resolve(given: str) -> list[str]:
+    if given == STDIN or given.startswith("hf:"):
+        return [given]
+    path = Path(given)
+    if path.is_dir():
+        return _resolve_folder(path)
+    if path.exists():
+        return [_known_kind(given)]
+    found = sorted(glob.glob(given, recursive=True))
+    if not found:
+        raise UsageError(f"{given}: no such file or folder", "give files, globs, shard folders, hf:NAME[:SPLIT] or -")
+    return [name for match in found for name in _resolve(match)]
+
+
+def _resolve_folder(path: Path) -> list[str]:
+    if is_shard_folder(path):
+        return [str(shard) for shard in ShardFolder(path).paths]
+    state = path / "state.json"
+    if state.is_file():
+        return [str(path / entry["filename"]) for entry in decode(state.read_bytes())["_data_files"]]
+    if (path / "dataset_dict.json").is_file():
+        splits = ", ".join(decode((path / "dataset_dict.json").read_bytes())["splits"])
+        raise UsageError(f"{path}: holds several splits", f"name the folder of one of them: {splits}")
+    found = sorted(str(file) for file in path.iterdir() if _kind_suffix(file.name) in (*_LINES, *_TABLES))
+    if not found:
+        raise UsageError(f"{path}: holds no JSONL, Parquet or Arrow files")
+    return found
+
+
+def _known_kind(name: str) -> str:
+    if _kind_suffix(name) not in (*_LINES, *_TABLES):
+        raise UsageError(f"{name}: unknown kind of file", "known: .jsonl, .jsonl.gz, .jsonl.zst, .parquet, .arrow")
+    return name
+
+
+def _kind_suffix(name: str) -> str:
+    for suffix in _COMPRESSED:
+        if name.endswith(suffix):
+            stem_suffix = Path(name.removesuffix(suffix)).suffix
+            return stem_suffix if stem_suffix in _LINES else ""
+    return Path(name).suffix
+
+
+def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
+    path = Path(name)
+    if name == STDIN:
+        return _spooled("<stdin>", iter(sys.stdin.buffer), remaining, spool)
+    if name.startswith("hf:"):
+        return _spooled(name, _hub_lines(name), remaining, spool)
+    if path.suffix in _COMPRESSED:
+        return _spooled(name, _decompressed_lines(path), remaining, spool)
+    if path.suffix in _TABLES:
+        return _table_ranges(path, remaining)
+    return _line_ranges(path, remaining)
+
+
+def _line_ranges(path: Path, remaining: Remaining) -> Iterator[Segment]:
+    start, first_line, pending = 0, 1, 0
+    position, after_newline = 0, 0
+    with path.open("rb") as file:
+        while chunk := file.read(_SCAN_BYTES):
+            ends = position + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+            position += len(chunk)
+            taken = 0
+            while len(ends) - taken >= (needed := remaining() - pending):
+                taken += needed
+                end, rows = int(ends[taken - 1]), pending + needed
+                yield LineRange(path, str(path), start, end - start, first_line, rows)
+                start, first_line, pending = end, first_line + rows, 0
+            pending += len(ends) - taken
+            after_newline = int(ends[-1]) if len(ends) else after_newline
+    pending += position > after_newline
+    if pending:
+        yield LineRange(path, str(path), start, position - start, first_line, pending)
+
+
+def _spooled(shown_as: str, lines: Iterator[bytes], remaining: Remaining, spool: Path) -> Iterator[Segment]:
+    first_line = 1
+    while copy := _copy_lines(lines, remaining(), spool):
+        path, rows = copy
+        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows)
+        first_line += rows
+
+
+def _copy_lines(lines: Iterator[bytes], limit: int, spool: Path) -> tuple[Path, int] | None:
+    rows = 0
+    with tempfile.NamedTemporaryFile(dir=spool, prefix="kolibri-sft-", suffix=".jsonl", delete=False) as copy:
+        for line in lines:
+            copy.write(line)
+            rows += 1
+            if rows == limit:
+                break
+    if rows:
+        return Path(copy.name), rows
+    os.unlink(copy.name)
+    return None
+
+
+def _decompressed_lines(path: Path) -> Iterator[bytes]:
+    number = 0
+    try:
+        with _decompressor(path) as file:
+            for number, line in enumerate(file, 1):  # noqa: B007 - the error below tells how far it came
+                yield line
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
+        raise ToolkitError(
+            f"{path}: compressed data is damaged or ends early after line {number}: {fault}",
+            "fetch the file again; it is not whole",
+        ) from fault
+
+
+def _decompressor(path: Path) -> gzip.GzipFile | BinaryIO:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    return zstandard.open(path, "rb")
+
+
+def _hub_lines(name: str) -> Iterator[bytes]:
+    import datasets
+
+    _, _, rest = name.partition(":")
+    dataset, colon, split = rest.rpartition(":")
+    dataset, split = (dataset, split) if colon else (rest, "train")
+    try:
+        rows = datasets.load_dataset(dataset, split=split, streaming=True)
+    except (OSError, ValueError) as fault:
+        reason = str(fault).splitlines()[0]
+        raise ToolkitError(f"{name}: cannot be opened: {reason}", "check name, split and network") from fault
+    for row in rows:
+        yield encode(row) + b"\n"
+
+
+def _table_ranges(path: Path, remaining: Remaining) -> Iterator[Segment]:
+    rows, first = table_rows(path), 0
+    while first < rows:
+        count = min(remaining(), rows - first)
+        yield TableRange(path, first, count)
+        first += count
+
+
+def table_rows(path: Path) -> int:
+    """Number of rows of a Parquet or Arrow file, from its metadata."""
+    if path.suffix == ".parquet":
+        with open_parquet(path) as file:
+            return int(file.metadata.num_rows)
+    with pa.memory_map(str(path)) as source:
+        return sum(batch.num_rows for batch in open_arrow(path, source))
+
+
+def _fingerprint(name: str) -> dict[str, Any]:
+    if name == STDIN or name.startswith("hf:"):
+        return {"name": name}
+    path = Path(name)
+    status = path.stat()
+    with path.open("rb") as file:
+        digest = xxhash.xxh3_128(file.read(_ENDS_OF_A_FILE))
+        file.seek(max(0, status.st_size - _ENDS_OF_A_FILE))
+        digest.update(file.read(_ENDS_OF_A_FILE))
+    return {"name": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, "ends": digest.hexdigest()}
