@@ -37,6 +37,8 @@ _BATCH_ROWS = 256
 _BATCH_BYTES = 16 << 20
 
 Task = TypeVar("Task")
+Measured = TypeVar("Measured")
+Batches = Iterator[list[Conversation]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class RunOptions:
     """What every stage command shares. `origins` says, per option, where its value came from."""
 
     inputs: list[str] = field(default_factory=lambda: [STDIN])
+    stdin_copy: Path | None = None
     output: str = STDIN
     source_format: str = "auto"
     seed: int = 0
@@ -103,7 +106,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     Raises ToolkitError (input, output, environment), UsageError, or RecordError for the first faulty record where
     faults are not quarantined.
     """
-    source = Source(run.inputs)
+    source = Source(run.inputs, run.stdin_copy)
     if run.dry_run:
         return _dry_run(stage, run, source)
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
@@ -112,7 +115,34 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
         return _run_to_stream(stage, run, source, Path(spool))
 
 
-def read_batches(block: Block, outcome: Outcome, source_format: str) -> Iterator[list[Conversation]]:
+def measure_blocks(
+    measure: Callable[[Batches, Outcome], Measured], run: RunOptions
+) -> Iterator[tuple[Measured, Counters]]:
+    """What `measure` finds in the batches of each block, in order, and the block's account; nothing is written.
+
+    For passes that look at all records before a stage can begin. Raises as `run_stage` does.
+    """
+    work = partial(_measure_block, measure, run.quarantine, run.source_format)
+    empty = True
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        blocks = Source(run.inputs, run.stdin_copy).blocks(run.rows_per_shard, Path(spool))
+        for measured in run_ordered(blocks, work, run.processes):
+            empty = False
+            yield measured
+    if empty:
+        raise _empty(run)
+
+
+def _measure_block(
+    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, source_format: str, block: Block
+) -> tuple[Measured, Counters]:
+    outcome = Outcome(quarantine)
+    measured = measure(read_batches(block, outcome, source_format), outcome)
+    block.discard()
+    return measured, outcome.counters
+
+
+def read_batches(block: Block, outcome: Outcome, source_format: str) -> Batches:
     """The block's conversations in bounded batches; rows that cannot be read are told to `outcome`."""
     batch: list[Conversation] = []
     size = 0

@@ -41,7 +41,7 @@ class Segment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Lines of a JSONL file. `shown_as` is the name that errors give, where `path` is a temporary copy."""
+    """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes when its block is read."""
 
     path: Path
     shown_as: str
@@ -49,6 +49,7 @@ class LineRange:
     length: int
     first_line: int
     rows: int
+    temporary: bool = False
 
     def read(self) -> Iterator[Row]:
         """Blank lines are passed over; a line that is too long or no JSON becomes a row with an error."""

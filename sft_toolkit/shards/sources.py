@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import gzip
 import os
+import shutil
 import sys
 import tempfile
 import zlib
@@ -20,10 +21,12 @@ import zstandard
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
+from sft_toolkit.shards.atomic import explained
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder
 from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_arrow, open_parquet
 
 STDIN = "-"
+_STDIN_SHOWN = "<stdin>"
 _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
 _COMPRESSED = (".gz", ".zst")
@@ -51,18 +54,20 @@ class Block:
     def discard(self) -> None:
         """Remove the temporary copies of the block's rows, where there are any."""
         for segment in self.segments:
-            if isinstance(segment, LineRange) and str(segment.path) != segment.shown_as:
+            if isinstance(segment, LineRange) and segment.temporary:
                 segment.path.unlink(missing_ok=True)
 
 
 class Source:
     """INPUT arguments, resolved: files, globs, folders, `hf:NAME[:SPLIT]` or `-`.
 
-    Raises UsageError for an input that does not exist or is of no known kind.
+    `stdin_copy` holds what standard input held, where a pass before this one has read it. Raises UsageError for an
+    input that does not exist or is of no known kind.
     """
 
-    def __init__(self, inputs: list[str]) -> None:
+    def __init__(self, inputs: list[str], stdin_copy: Path | None = None) -> None:
         self.inputs = [path for given in inputs for path in _resolve(given)]
+        self._stdin_copy = stdin_copy
 
     @property
     def repeatable(self) -> bool:
@@ -81,7 +86,7 @@ class Source:
             return rows_per_block - held
 
         for name in self.inputs:
-            for segment in _segments(name, remaining, spool or Path(tempfile.gettempdir())):
+            for segment in self._segments(name, remaining, spool or Path(tempfile.gettempdir())):
                 segments.append(segment)
                 held += segment.rows
                 if held == rows_per_block:
@@ -89,6 +94,11 @@ class Source:
                     segments, index, held = [], index + 1, 0
         if segments:
             yield Block(index, tuple(segments))
+
+    def _segments(self, name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
+        if name == STDIN and self._stdin_copy is not None:
+            return _line_ranges(self._stdin_copy, _STDIN_SHOWN, remaining)
+        return _segments(name, remaining, spool)
 
     def fingerprints(self) -> list[dict[str, Any]]:
         """What identifies each input: enough to tell that it changed, without reading all of it."""
@@ -141,17 +151,17 @@ def _kind_suffix(name: str) -> str:
 def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
     path = Path(name)
     if name == STDIN:
-        return _spooled("<stdin>", iter(sys.stdin.buffer), remaining, spool)
+        return _spooled(_STDIN_SHOWN, iter(sys.stdin.buffer), remaining, spool)
     if name.startswith("hf:"):
         return _spooled(name, _hub_lines(name), remaining, spool)
     if path.suffix in _COMPRESSED:
         return _spooled(name, _decompressed_lines(path), remaining, spool)
     if path.suffix in _TABLES:
         return _table_ranges(path, remaining)
-    return _line_ranges(path, remaining)
+    return _line_ranges(path, name, remaining)
 
 
-def _line_ranges(path: Path, remaining: Remaining) -> Iterator[Segment]:
+def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Segment]:
     start, first_line, pending = 0, 1, 0
     position, after_newline = 0, 0
     with path.open("rb") as file:
@@ -162,20 +172,20 @@ def _line_ranges(path: Path, remaining: Remaining) -> Iterator[Segment]:
             while len(ends) - taken >= (needed := remaining() - pending):
                 taken += needed
                 end, rows = int(ends[taken - 1]), pending + needed
-                yield LineRange(path, str(path), start, end - start, first_line, rows)
+                yield LineRange(path, shown_as, start, end - start, first_line, rows)
                 start, first_line, pending = end, first_line + rows, 0
             pending += len(ends) - taken
             after_newline = int(ends[-1]) if len(ends) else after_newline
     pending += position > after_newline
     if pending:
-        yield LineRange(path, str(path), start, position - start, first_line, pending)
+        yield LineRange(path, shown_as, start, position - start, first_line, pending)
 
 
 def _spooled(shown_as: str, lines: Iterator[bytes], remaining: Remaining, spool: Path) -> Iterator[Segment]:
     first_line = 1
     while copy := _copy_lines(lines, remaining(), spool):
         path, rows = copy
-        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows)
+        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows, temporary=True)
         first_line += rows
 
 
@@ -210,6 +220,17 @@ def _decompressor(path: Path) -> gzip.GzipFile | BinaryIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rb")
     return zstandard.open(path, "rb")
+
+
+def copy_stdin(folder: Path) -> Path:
+    """Copy standard input to a file in `folder`, for a Source to read more than once."""
+    copy = folder / "stdin.jsonl"
+    try:
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, _SCAN_BYTES)
+    except OSError as fault:
+        raise explained(fault, copy) from fault
+    return copy
 
 
 def _hub_lines(name: str) -> Iterator[bytes]:
