@@ -10,11 +10,15 @@ import msgspec
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 _encoder = msgspec.json.Encoder(decimal_format="number")
+_TOO_LARGE = "a number has an exponent beyond what a decimal can hold"
 
 
 def decode(text: bytes | str) -> Any:
     """Decode one JSON value. Raises ValueError for what is not JSON, NaN and Infinity included."""
-    return _decoder.decode(text)
+    try:
+        return _decoder.decode(text)
+    except ArithmeticError as fault:
+        raise ValueError(_TOO_LARGE) from fault
 
 
 def encode(value: Any) -> bytes:
@@ -36,7 +40,10 @@ def decode_strictly(text: str) -> Any:
 
     Raises DuplicateKey, or ValueError with the position for what is not JSON.
     """
-    return json.loads(text, object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+    except ArithmeticError as fault:
+        raise ValueError(_TOO_LARGE) from fault
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

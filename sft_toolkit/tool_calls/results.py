@@ -150,7 +150,7 @@ def _object_in(text: str) -> dict[str, Any]:
         return {}
     try:
         decoded = decode(text)
-    except (ValueError, ArithmeticError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}
 

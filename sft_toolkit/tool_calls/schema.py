@@ -99,6 +99,8 @@ class Tool:
 
     @cached_property
     def _is_open(self) -> bool:
+        if self._validator is None:
+            return True
         schemas = list(applicable(self.schema, self.schema))
         states_it = any(keyword in schema for schema in schemas for keyword in _OPENING_KEYWORDS)
         return states_it or not any("properties" in schema for schema in schemas)

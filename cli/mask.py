@@ -1,0 +1,55 @@
+"""`kolibri-sft mask`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.execute import execute
+from sft_toolkit.cli.options import require_choice, stage_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@stage_command
+def mask(
+    run: RunOptions,
+    repeats: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Which exact repeats of a failed call to mask. default: those that fail again with the same text; "
+            "strict: all; user-round: as default, but a user turn wipes the slate.",
+        ),
+    ] = "default",
+    failure_pattern: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="A result that begins with this failed. Repeatable."),
+    ] = None,
+    unknown_tool_pattern: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="A result that begins with this says: no such tool. Repeatable."),
+    ] = None,
+    invalid_arguments_pattern: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="A result that begins with this says: bad arguments. Repeatable."),
+    ] = None,
+    allow_extra_arguments: Annotated[
+        bool, typer.Option("--allow-extra-arguments", help="Let pass arguments that a schema does not declare.")
+    ] = False,
+) -> None:
+    """Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call."""
+    from sft_toolkit.stages.mask import MaskStage
+    from sft_toolkit.tool_calls.judge import REPEAT_RULES
+
+    require_choice("--repeats", repeats, REPEAT_RULES)
+    stage = MaskStage(
+        repeats=repeats,
+        failure_patterns=tuple(failure_pattern or ()),
+        unknown_tool_patterns=tuple(unknown_tool_pattern or ()),
+        invalid_arguments_patterns=tuple(invalid_arguments_pattern or ()),
+        allow_extra_arguments=allow_extra_arguments,
+    )
+    execute(stage, run)
