@@ -68,6 +68,8 @@ Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")
 Workers = Annotated[int, _option("--workers", text="Processes; 0 is one a processor.", env="WORKERS", min=0)]
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
 Resume = Annotated[bool, _option("--resume", text="Go on with an unfinished shard folder.", env="RESUME")]
+SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]
+OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: set faulty records aside.", env="ON_ERROR")]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
 
@@ -75,7 +77,7 @@ def _shared(
     context: typer.Context,
     inputs: Inputs = None,
     output: Output = "-",
-    source_format: Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")] = "auto",
+    source_format: SourceFormat = "auto",
     seed: Seed = 0,
     workers: Workers = 0,
     rows_per_shard: Annotated[
@@ -86,9 +88,7 @@ def _shared(
         str | None,
         _option("--shard", text="I/N: do part I (from 0) of N; else from the environment of an array job."),
     ] = None,
-    on_error: Annotated[
-        str, _option("--on-error", text="fail, or quarantine: set faulty records aside.", env="ON_ERROR")
-    ] = "fail",
+    on_error: OnError = "fail",
     quarantine: Annotated[
         str | None, _option("--quarantine", text="JSONL file for records set aside, with JSONL output.")
     ] = None,
@@ -103,11 +103,9 @@ def _shared(
 ) -> RunOptions:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
-    from sft_toolkit.formats import FORMATS
     from sft_toolkit.runner import RunOptions
 
-    require_choice("--format", source_format, FORMATS)
-    require_choice("--on-error", on_error, ("fail", "quarantine"))
+    require_input_choices(source_format, on_error)
     require_choice("--driver", driver, ("local", "ray"))
     return RunOptions(
         inputs=inputs or ["-"],
@@ -123,7 +121,7 @@ def _shared(
         force=force,
         resume=resume,
         dry_run=dry_run,
-        told="nothing" if quiet else "json" if json else "text",
+        told=told(quiet, json),
         options={name: _plain(value) for name, value in context.params.items() if name not in _UNRECORDED},
         origins={name: _origin(context, name) for name in context.params},
         progress=progress_display(progress, quiet or json, context.command_path.rpartition(" ")[2]),
@@ -153,6 +151,19 @@ def stage_command(command: Callable[..., None]) -> Callable[..., None]:
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return guarded(wrapper)
+
+
+def told(quiet: bool, json: bool) -> str:
+    """How the summary is told: `RunOptions.told`."""
+    return "nothing" if quiet else "json" if json else "text"
+
+
+def require_input_choices(source_format: str, on_error: str) -> None:
+    """Raise UsageError unless --format and --on-error name what there is."""
+    from sft_toolkit.formats import FORMATS
+
+    require_choice("--format", source_format, FORMATS)
+    require_choice("--on-error", on_error, ("fail", "quarantine"))
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

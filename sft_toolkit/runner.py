@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ from sft_toolkit.shards.output import (
 from sft_toolkit.shards.records import to_row
 from sft_toolkit.shards.schemas import RECORDS, kind_of
 from sft_toolkit.shards.segments import Row
-from sft_toolkit.shards.sources import STDIN, Block, Source
+from sft_toolkit.shards.sources import STDIN, Block, Source, copy_stdin
 from sft_toolkit.shards.writer import describe, shard_writer
 from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
 
@@ -113,6 +113,16 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
         if run.to_folder:
             return _run_to_folder(stage, run, source, Path(spool))
         return _run_to_stream(stage, run, source, Path(spool))
+
+
+@contextmanager
+def readable_twice(run: RunOptions) -> Iterator[RunOptions]:
+    """The run, with a temporary copy of standard input where it reads that: for commands of two passes."""
+    if Source(run.inputs).repeatable:
+        yield run
+        return
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
+        yield replace(run, stdin_copy=copy_stdin(Path(folder)))
 
 
 def measure_blocks(

@@ -41,7 +41,7 @@ class Segment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes when its block is read."""
+    """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes once it is read."""
 
     path: Path
     shown_as: str

@@ -1,0 +1,82 @@
+"""First pass of `effort`: the edges of all groups from the reasoning lengths of all records.
+
+What is kept is how often each length occurs in each group, so memory grows with distinct lengths, not with records,
+and the edges hang on neither order nor blocks nor workers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+
+import polars as pl
+
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.errors import RecordError
+from sft_toolkit.labelers.effort import fit
+from sft_toolkit.runner import Batches, RunOptions, measure_blocks
+from sft_toolkit.stages.base import Counters, Outcome
+from sft_toolkit.stages.effort_edges import FittedEdges
+from sft_toolkit.stages.effort_lengths import LengthSource
+
+_SCHEMA = {"dataset": pl.Categorical, "difficulty": pl.Categorical, "length": pl.Int32, "count": pl.Int64}
+_FOLD_ROWS = 1 << 20
+
+REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_reasoning"
+
+
+def fit_edges(lengths: LengthSource, run: RunOptions) -> tuple[FittedEdges, Counters]:
+    """Fit on all inputs of the run. Raises as `runner.run_stage` does."""
+    histogram, counters = _Histogram(), Counters()
+    for counted, block_counters in measure_blocks(partial(_count_lengths, lengths), run):
+        histogram.add(counted)
+        counters.add(block_counters)
+        run.progress(counters)
+    reasoned, without = counters.notes[REASONED], counters.notes[WITHOUT_REASONING]
+    return FittedEdges(fit(histogram.folded()), lengths.identity, reasoned, without), counters
+
+
+def _count_lengths(lengths: LengthSource, batches: Batches, outcome: Outcome) -> pl.DataFrame:
+    """Rows (dataset, difficulty, length, count) of one block's exchanges with reasoning."""
+    rows: Counter[tuple[str, str, int]] = Counter()
+    for conversation, found in _sound(lengths, batches, outcome):
+        outcome.counters.records_out += 1
+        reasoned = [length for length in found if length]
+        outcome.note(REASONED, len(reasoned))
+        outcome.note(WITHOUT_REASONING, len(found) - len(reasoned))
+        rows.update((*group_of(conversation), length) for length in reasoned)
+    return pl.DataFrame([(*key, count) for key, count in rows.items()], _SCHEMA, orient="row")
+
+
+def _sound(lengths: LengthSource, batches: Batches, outcome: Outcome) -> Iterator[tuple[Conversation, list[int]]]:
+    for batch in batches:
+        for conversation, found in zip(batch, lengths.measure(batch), strict=True):
+            if isinstance(found, RecordError):
+                outcome.fault(conversation, found)
+            else:
+                yield conversation, found
+
+
+def group_of(conversation: Conversation) -> tuple[str, str]:
+    """Reference group of a record: its data set and difficulty, "" where it names none."""
+    return conversation.dataset or "", conversation.difficulty or ""
+
+
+class _Histogram:
+    """A sum of frames, folded into one whenever the unfolded ones outgrow it: each row is folded O(log n) times."""
+
+    def __init__(self) -> None:
+        self._frames = [pl.DataFrame(schema=_SCHEMA)]
+        self._unfolded = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        self._frames.append(frame)
+        self._unfolded += frame.height
+        if self._unfolded > max(_FOLD_ROWS, self._frames[0].height):
+            self.folded()
+
+    def folded(self) -> pl.DataFrame:
+        total = pl.concat(self._frames).group_by("dataset", "difficulty", "length").agg(pl.col("count").sum())
+        self._frames, self._unfolded = [total], 0
+        return total
