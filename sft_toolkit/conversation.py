@@ -6,6 +6,7 @@ Keys that the toolkit does not know are kept in `extra` at each level and writte
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -98,7 +99,7 @@ class Conversation:
             for index, message in enumerate(self.messages)
             if message.role == "user" and (index == 0 or self.messages[index - 1].role != "user")
         ]
-        return [range(start, end) for start, end in zip(starts, [*starts[1:], len(self.messages)], strict=True)]
+        return [range(start, end) for start, end in pairwise([*starts, len(self.messages)])]
 
     def to_record(self) -> dict[str, Any]:
         """The record as it is written to JSONL: known keys first, unknown ones after them."""
