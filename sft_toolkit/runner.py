@@ -259,9 +259,9 @@ def _run_to_folder(stage: Stage, run: RunOptions, source: Source, spool: Path) -
         if stage.draws:
             ledger.add(shard_ids(folder.shard_path(report.index)))
         run.progress(counters)
-    if blocks.count == 0:
-        raise _empty(run)
     complete = len(reports) == blocks.count
+    if complete and counters.records_in == 0:
+        raise _empty(run)
     if complete:
         kind = kind_of(stage.schema or RECORDS) or "records"
         folder.complete(build_manifest(kind, pins, reports, counters, **_described(stage, run)))

@@ -39,6 +39,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
     if workers <= 1 or len(first) < 2:
         yield from map(work, tasks)
         return
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("forkserver")
     pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work,))
     pending: deque[Future[Result]] = deque()
@@ -56,7 +57,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
             "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
         ) from fault
     finally:
-        for child in multiprocessing.active_children():
+        for child in set(multiprocessing.active_children()) - others:
             child.terminate()
         pool.shutdown(cancel_futures=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zstandard
+import pyarrow as pa
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.json_text import encode
 from sft_toolkit.shards.atomic import atomic_path
 
 Write = Callable[[bytes], Any]
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 def encode_row(row: Conversation | dict[str, Any]) -> bytes:
@@ -54,11 +54,9 @@ def open_sink(output: str) -> Iterator[Write]:
         flush_stdout()
         return
     with atomic_path(Path(output)) as temporary, temporary.open("wb") as file:
-        if output.endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
-                yield packed.write
-        elif output.endswith(".zst"):
-            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as stream:
-                yield stream.write
-        else:
+        compression = _COMPRESSIONS.get(Path(output).suffix)
+        if compression is None:
             yield file.write
+            return
+        with pa.CompressedOutputStream(file, compression) as packed:
+            yield packed.write

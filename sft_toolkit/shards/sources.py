@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import glob
-import gzip
-import os
+import itertools
 import shutil
 import sys
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import xxhash
-import zstandard
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
@@ -29,8 +26,9 @@ STDIN = "-"
 _STDIN_SHOWN = "<stdin>"
 _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
-_COMPRESSED = (".gz", ".zst")
+_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _SCAN_BYTES = 8 << 20
+_COPY_BYTES = 1 << 20
 _ENDS_OF_A_FILE = 64 << 10
 
 Remaining = Callable[[], int]
@@ -151,11 +149,11 @@ def _kind_suffix(name: str) -> str:
 def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
     path = Path(name)
     if name == STDIN:
-        return _spooled(_STDIN_SHOWN, iter(sys.stdin.buffer), remaining, spool)
+        return _spooled(_STDIN_SHOWN, _chunks(sys.stdin.buffer), remaining, spool)
     if name.startswith("hf:"):
         return _spooled(name, _hub_lines(name), remaining, spool)
     if path.suffix in _COMPRESSED:
-        return _spooled(name, _decompressed_lines(path), remaining, spool)
+        return _spooled(name, _decompressed(path), remaining, spool)
     if path.suffix in _TABLES:
         return _table_ranges(path, remaining)
     return _line_ranges(path, name, remaining)
@@ -181,45 +179,51 @@ def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Se
         yield LineRange(path, shown_as, start, position - start, first_line, pending)
 
 
-def _spooled(shown_as: str, lines: Iterator[bytes], remaining: Remaining, spool: Path) -> Iterator[Segment]:
-    first_line = 1
-    while copy := _copy_lines(lines, remaining(), spool):
-        path, rows = copy
+def _spooled(shown_as: str, chunks: Iterator[bytes], remaining: Remaining, spool: Path) -> Iterator[Segment]:
+    first_line, rest = 1, b""
+    while True:
+        path, rows, rest = _copy_lines(rest, chunks, remaining(), spool)
+        if not rows:
+            path.unlink()
+            return
         yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows, temporary=True)
         first_line += rows
 
 
-def _copy_lines(lines: Iterator[bytes], limit: int, spool: Path) -> tuple[Path, int] | None:
-    rows = 0
+def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> tuple[Path, int, bytes]:
+    """Copy up to `limit` lines to a new file; returns (its path, lines, what was read past them)."""
+    rows, torn = 0, False
     with tempfile.NamedTemporaryFile(dir=spool, prefix="kolibri-sft-", suffix=".jsonl", delete=False) as copy:
-        for line in lines:
-            copy.write(line)
-            rows += 1
-            if rows == limit:
-                break
-    if rows:
-        return Path(copy.name), rows
-    os.unlink(copy.name)
-    return None
+        path = Path(copy.name)
+        for chunk in itertools.chain([rest] if rest else [], chunks):
+            ends = 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+            if len(ends) >= limit - rows:
+                cut = int(ends[limit - rows - 1])
+                copy.write(chunk[:cut])
+                return path, limit, chunk[cut:]
+            copy.write(chunk)
+            rows += len(ends)
+            torn = not chunk.endswith(b"\n")
+    return path, rows + torn, b""
 
 
-def _decompressed_lines(path: Path) -> Iterator[bytes]:
-    number = 0
+def _chunks(file: Any) -> Iterator[bytes]:
+    while chunk := file.read1(_COPY_BYTES):
+        yield chunk
+
+
+def _decompressed(path: Path) -> Iterator[bytes]:
+    lines = 0
     try:
-        with _decompressor(path) as file:
-            for number, line in enumerate(file, 1):  # noqa: B007 - the error below tells how far it came
-                yield line
-    except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
+        with pa.OSFile(str(path)) as packed, pa.CompressedInputStream(packed, _COMPRESSED[path.suffix]) as file:
+            while chunk := file.read(_COPY_BYTES):
+                lines += chunk.count(b"\n")
+                yield chunk
+    except OSError as fault:
         raise ToolkitError(
-            f"{path}: compressed data is damaged or ends early after line {number}: {fault}",
+            f"{path}: compressed data is damaged or ends early after line {lines}: {fault}",
             "fetch the file again; it is not whole",
         ) from fault
-
-
-def _decompressor(path: Path) -> gzip.GzipFile | BinaryIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")
-    return zstandard.open(path, "rb")
 
 
 def copy_stdin(folder: Path) -> Path:

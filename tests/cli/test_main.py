@@ -1,0 +1,89 @@
+"""The command line as a whole: help that is quick, commands that are listed, arrows that point down."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from sft_toolkit.cli.registry import COMMANDS
+from tests.conftest import ROOT, RunCli
+
+HEAVY = {"polars", "pyarrow", "torch", "transformers", "tokenizers", "datasets", "numba", "numpy", "httpx", "fasttext"}
+
+
+@pytest.mark.parametrize("arguments", [[], *([name] for name in COMMANDS)])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom sft_toolkit.cli.main import run\n"
+        f"sys.argv = ['kolibri-sft', *{arguments!r}, '--help']\n"
+        "try:\n    run()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.stderr.strip() == "[]"
+    assert "Usage" in result.stdout
+
+
+def test_every_command_is_listed_with_its_line_of_help(run_cli: RunCli) -> None:
+    text = run_cli("--help", environment={"COLUMNS": "200"}).stdout.decode()
+    assert all(name in text and entry.help in text for name, entry in COMMANDS.items())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_listed_line_of_help_is_the_commands_own(name: str, run_cli: RunCli) -> None:
+    text = " ".join(run_cli(name, "--help", environment={"COLUMNS": "200"}).stdout.decode().split())
+    assert COMMANDS[name].help in text
+
+
+def test_the_readme_shows_every_command() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in COMMANDS if f"kolibri-sft {name}" not in readme] == []
+
+
+def test_the_version_is_printed(run_cli: RunCli) -> None:
+    assert run_cli("--version").stdout == b"kolibri-sft 0.1.0\n"
+
+
+def test_an_unknown_command_is_a_usage_error(run_cli: RunCli) -> None:
+    result = run_cli("convrt")
+    assert result.returncode == 2 and b"convert" in result.stderr
+
+
+def modules_of(folder: Path) -> dict[str, ast.Module]:
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in folder.rglob("*.py")}
+
+
+def imported(tree: ast.Module) -> set[str]:
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def breaches(folder: str, forbidden: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [
+        (path, name)
+        for path, tree in modules_of(ROOT / folder).items()
+        for name in imported(tree)
+        if name.startswith(forbidden)
+    ]
+
+
+def test_imports_point_down_only() -> None:
+    assert breaches("sft_toolkit", ("sft_toolkit.cli", "cli", "packers", "labelers")) == []
+    for ground in ("packers", "labelers"):
+        others = ("sft_toolkit.cli", "sft_toolkit.stages", "sft_toolkit.shards", "sft_toolkit.conversation", "pyarrow")
+        assert breaches(ground, others) == []
+
+
+def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    mapped = {"cli", "labelers", "packers"}
+    on_disk = {
+        ".".join(path.parent.relative_to(ROOT).parts) for path in (ROOT / "sft_toolkit").rglob("__init__.py")
+    } | {f"sft_toolkit.{name}" for name in mapped}
+    assert set(config["packages"]) == on_disk
+    assert all(not list((ROOT / name).glob("*/__init__.py")) for name in mapped)
