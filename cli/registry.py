@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_RECORDS, _SEQUENCES, _MODELS = "Records", "Sequences", "Models"
+_RECORDS, _TEACHERS, _SEQUENCES, _MODELS = "Records", "Teachers", "Sequences", "Models"
 
 
 class Entry(NamedTuple):
@@ -18,9 +18,20 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "convert": Entry("convert", "convert", "Read any known format, write the toolkit's records.", _RECORDS),
+    "distill": Entry(
+        "distill", "distill", "Collect reasoning traces from a teacher, opened in its language.", _TEACHERS
+    ),
+    "backfill": Entry("backfill", "backfill", "Write the reasoning that tool calls lack.", _TEACHERS),
+    "verify": Entry("verify", "verify", "Keep backfilled reasoning from which the same call follows.", _TEACHERS),
+    "language": Entry("language", "language", "Judge whether reasoning stays in its language.", _RECORDS),
     "mask": Entry("mask", "mask", "Take wrong tool calls out of the loss; they stay in the context.", _RECORDS),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
     "render": Entry("render", "render", "Render conversations to tokens with an exact loss mask.", _SEQUENCES),
     "pack": Entry("pack", "pack", "Pack documents into sequences of a fixed capacity.", _SEQUENCES),
     "plan": Entry("plan", "plan", "Compare orders of packed sequences over data-parallel ranks.", _SEQUENCES),
+    "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
+    "check": Entry("check", "check", "Say what a chat template does and what it would train wrongly.", _SEQUENCES),
+    "train": Entry("train", "train", "Train on packed shards with FSDP.", _MODELS),
+    "soup": Entry("soup", "soup", "Average checkpoints, every tensor accounted for.", _MODELS),
+    "mergemix": Entry("mergemix", "app", "Rank data mixtures by merged specialists.", _MODELS),
 }
