@@ -1,0 +1,187 @@
+"""Compiled loops that place documents in bins. Importing this module imports numba: do it where it is used.
+
+The open bins are one sorted array of `free << 32 | bin`, least free space first. Bisection finds the best fit for a
+document, the fullest bin is the first entry, and a bin that takes a document only moves to the left. Among equals the
+bin opened first comes first. (A bit set over free space, which finds a bin in three words, was three times slower.)
+
+The reserve of short documents is one stack per length: `held[length]` is the document last put there, or NONE, and
+`under[document]` the one beneath it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Int32s = NDArray[np.int32]
+Int64s = NDArray[np.int64]
+
+NONE = -1
+_BIN = (1 << 32) - 1
+
+
+@njit(cache=True)
+def _best_fit(bins: Int64s, still_open: int, length: int) -> int:
+    """Place in `bins` of the fullest open bin with `length` tokens free; `still_open` if there is none."""
+    low, high = 0, still_open
+    while low < high:
+        middle = (low + high) >> 1
+        if bins[middle] < length << 32:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def _put(bins: Int64s, place: int, free: int, which: int) -> None:
+    """Write a bin's entry at `place` or as far to the left of it as its free space demands."""
+    entry = free << 32 | which
+    while place > 0 and bins[place - 1] > entry:
+        bins[place] = bins[place - 1]
+        place -= 1
+    bins[place] = entry
+
+
+@njit(cache=True)
+def _remove(bins: Int64s, place: int, still_open: int, count: int = 1) -> int:
+    """Close `count` bins from `place` on; returns how many are still open."""
+    for left in range(place, still_open - count):
+        bins[left] = bins[left + count]
+    return still_open - count
+
+
+@njit(cache=True)
+def _hold(held: Int32s, under: Int32s, document: int, length: int) -> None:
+    under[document] = held[length]
+    held[length] = document
+
+
+@njit(cache=True)
+def _release(held: Int32s, under: Int32s, length: int) -> int:
+    document = int(held[length])
+    held[length] = under[document]
+    return document
+
+
+@njit(cache=True)
+def _longest_held(held: Int32s, limit: int) -> int:
+    """The greatest length held that is no more than `limit`, or 0."""
+    for length in range(min(limit, len(held) - 1), 0, -1):
+        if held[length] != NONE:
+            return length
+    return 0
+
+
+@njit(cache=True)
+def _close_exactly(held: Int32s, under: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+    """Fill exactly `free` tokens with one held document or with two. Returns how many it took: 0, 1 or 2."""
+    short = len(held) - 1
+    if free <= short and held[free] != NONE:
+        bin_of[_release(held, under, free)] = which
+        return 1
+    for longer in range(min(short, free - 1), (free - 1) // 2, -1):
+        shorter = free - longer
+        if held[longer] == NONE or shorter > short or held[shorter] == NONE:
+            continue
+        if longer == shorter and under[held[longer]] == NONE:
+            continue
+        bin_of[_release(held, under, longer)] = which
+        bin_of[_release(held, under, shorter)] = which
+        return 2
+    return 0
+
+
+@njit(cache=True)
+def _close_tightly(held: Int32s, under: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+    """Fill up to `free` tokens, longest held documents first, the last one or two exactly. Returns how many it took."""
+    taken = 0
+    length = _longest_held(held, free)
+    while length:
+        exact = _close_exactly(held, under, free, which, bin_of)
+        if exact:
+            return taken + exact
+        bin_of[_release(held, under, length)] = which
+        taken += 1
+        free -= length
+        length = _longest_held(held, free)
+    return taken
+
+
+@njit(cache=True)
+def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_held: int) -> tuple[Int32s, int]:
+    """Next-k-Fit with best fit and close fullest over lengths: int64[n] in stream order.
+
+    Returns (bin of each document: int32[n], number of bins). When the stream ends, what is still held is placed the
+    same way, longest first.
+    """
+    n = len(lengths)
+    bin_of = np.empty(n, np.int32)
+    bins = np.empty(min(k, n), np.int64)
+    held, under = np.full(short + 1, NONE, np.int32), np.empty(n, np.int32)
+    still_open = opened = waiting = came = 0
+    while came < n or waiting:
+        if came < n:
+            document, length = came, lengths[came]
+            came += 1
+            if length <= short and waiting < most_held:
+                _hold(held, under, document, length)
+                waiting += 1
+                continue
+        else:
+            length = _longest_held(held, short)
+            document = _release(held, under, length)
+            waiting -= 1
+        place = _best_fit(bins, still_open, length)
+        if place < still_open:
+            which, free = bins[place] & _BIN, bins[place] >> 32
+        else:
+            if still_open == k:
+                waiting -= _close_tightly(held, under, bins[0] >> 32, bins[0] & _BIN, bin_of)
+                still_open = _remove(bins, 0, still_open)
+            which, free, place = opened, capacity, still_open
+            opened += 1
+            still_open += 1
+        bin_of[document] = which
+        free -= length
+        if free and waiting:
+            exact = _close_exactly(held, under, free, which, bin_of)
+            waiting -= exact
+            free = 0 if exact else free
+        if free:
+            _put(bins, place, free, which)
+        else:
+            still_open = _remove(bins, place, still_open)
+    return bin_of, opened
+
+
+@njit(cache=True)
+def place_best_fit(lengths: Int64s, order: Int64s, capacity: int, chunk: int, carried: int) -> tuple[Int32s, int]:
+    """Best fit of the documents in `order`: int64[n]; before each chunk all but the emptiest `carried` bins close.
+
+    Returns (bin of each document: int32[n], number of bins).
+    """
+    n = len(lengths)
+    bin_of = np.empty(n, np.int32)
+    bins = np.empty(min(chunk + carried, n), np.int64)
+    still_open = opened = 0
+    for done in range(n):
+        if done % chunk == 0 and still_open > carried:
+            still_open = _remove(bins, 0, still_open, still_open - carried)
+        document = order[done]
+        length = lengths[document]
+        place = _best_fit(bins, still_open, length)
+        if place < still_open:
+            which, free = bins[place] & _BIN, bins[place] >> 32
+        else:
+            which, free = opened, capacity
+            opened += 1
+            still_open += 1
+        bin_of[document] = which
+        free -= length
+        if free:
+            _put(bins, place, free, which)
+        else:
+            still_open = _remove(bins, place, still_open)
+    return bin_of, opened
