@@ -69,19 +69,19 @@ def fit(histogram: pl.DataFrame) -> EdgeTable:
 
     `histogram` has the columns dataset, difficulty (text), length (whole tokens, above 0) and count; rows may repeat.
     """
-    return EdgeTable({level: _edges_by(columns, histogram) for level, columns in FALLBACK.items()})
+    ordered = histogram.sort("length")
+    return EdgeTable({level: _edges_by(columns, ordered) for level, columns in FALLBACK.items()})
 
 
-def _edges_by(columns: tuple[str, ...], histogram: pl.DataFrame) -> dict[tuple[str, ...], Edges]:
-    counted = histogram.group_by(*columns, "length").agg(pl.col("count").sum()).sort(*columns, "length")
-    if counted.is_empty():
+def _edges_by(columns: tuple[str, ...], ordered: pl.DataFrame) -> dict[tuple[str, ...], Edges]:
+    if ordered.is_empty():
         return {}
-    parts = counted.partition_by(columns, as_dict=True, maintain_order=True) if columns else {(): counted}
+    parts = ordered.partition_by(columns, as_dict=True, maintain_order=True) if columns else {(): ordered}
     return {key: _edges(part["length"].to_numpy(), part["count"].to_numpy()) for key, part in parts.items()}
 
 
 def _edges(lengths: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Edges:
-    """`lengths`: int[k], ascending and distinct; `counts`: int[k], how often each occurs."""
+    """`lengths`: int[k], ascending; `counts`: int[k], how often each occurs."""
     ends = counts.cumsum(dtype=np.int64)
     l30, l70 = (_percentile(percent, lengths, ends) for percent in PERCENTILES)
     return Edges(int(ends[-1]), l30, l70)
@@ -122,18 +122,18 @@ def place(lengths: npt.NDArray[np.integer], l30: Floats, l70: Floats) -> Floats:
 
 
 def probabilities(places: Floats, beta: float = BETA) -> Floats:
-    """P(low), P(medium), P(high) ~ exp(-1/2 ((u - m) / (beta w))^2) for each u in `places`: float64[n, 3].
+    """P(low), P(medium), P(high) ~ exp(-1/2 ((u - m) / (beta w))^2) for each u in `places`: float64[3, n].
 
     The least exponent is taken off before it is divided by beta, so that the largest weight is 1 however small beta.
     """
-    squares = ((places[:, None] - CENTRES) / WIDTHS) ** 2
-    excess = squares - squares.min(axis=1, keepdims=True)
+    squares = ((places - CENTRES[:, None]) / WIDTHS[:, None]) ** 2
+    excess = squares - squares.min(axis=0)
     with np.errstate(over="ignore"):
         weights = np.exp(-0.5 * (excess / beta / beta))
-    return weights / weights.sum(axis=1, keepdims=True)
+    return weights / weights.sum(axis=0)
 
 
 def draw(chances: Floats, uniforms: Floats) -> npt.NDArray[np.int8]:
-    """Draw one level per row of `chances` (float64[n, 3]) by one uniform each: int8[n] of LEVELS 1, 2 or 3."""
-    low, high = chances[:, 0], chances[:, 2]
+    """Draw one level per column of `chances` (float64[3, n]) by one uniform each: int8[n], an index into LEVELS."""
+    low, _, high = chances
     return np.where(uniforms < low, 1, np.where(uniforms < 1.0 - high, 2, 3)).astype(np.int8)

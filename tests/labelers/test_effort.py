@@ -34,7 +34,7 @@ def histogram(*rows):
 def test_the_reports_worked_numbers_between_edges_200_and_800(length, u, low, medium, high):
     places = place(array(length), array(200), array(800))
     assert places == pytest.approx([u], abs=1e-12)
-    assert probabilities(places)[0] == pytest.approx([low, medium, high], abs=0.005)
+    assert probabilities(places)[:, 0] == pytest.approx([low, medium, high], abs=0.005)
 
 
 def test_an_edge_is_one_over_two_beta_from_both_its_centres():
@@ -70,7 +70,7 @@ def test_a_negative_length_is_refused():
 
 
 def test_each_level_owns_its_share_of_the_uniforms():
-    chances = np.tile(array(0.25, 0.5, 0.25), (6, 1))
+    chances = np.tile(array([0.25], [0.5], [0.25]), 6)
     levels = draw(chances, array(0, 0.2499, 0.25, 0.7499, 0.75, 0.9999))
     assert [LEVELS[level] for level in levels] == ["low", "low", "medium", "medium", "high", "high"]
 
@@ -90,17 +90,17 @@ def test_probabilities_sum_to_one_for_any_beta(places, beta):
     chances = probabilities(np.array(places), beta)
     assert np.isfinite(chances).all()
     assert (chances >= 0).all()
-    assert chances.sum(axis=1) == pytest.approx(np.ones(len(places)))
+    assert chances.sum(axis=0) == pytest.approx(np.ones(len(places)))
 
 
 def test_a_vanishing_beta_leaves_the_nearest_centre_alone():
-    assert probabilities(array(0.0, 0.29, 0.31, 0.69, 0.71, 1.0), 1e-300).argmax(axis=1).tolist() == [0, 0, 1, 1, 2, 2]
+    assert probabilities(array(0.0, 0.29, 0.31, 0.69, 0.71, 1.0), 1e-300).argmax(axis=0).tolist() == [0, 0, 1, 1, 2, 2]
 
 
 @given(unit, unit)
 def test_a_level_of_probability_zero_is_never_drawn(u, uniform):
     chances = probabilities(array(u))
-    assert chances[0, draw(chances, array(uniform))[0] - 1] > 0
+    assert chances[draw(chances, array(uniform))[0] - 1, 0] > 0
 
 
 @given(lengths_of_tokens, lengths_of_tokens, lengths_of_tokens, unit)
