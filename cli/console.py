@@ -22,6 +22,11 @@ def print_error(message: str, hint: str = "") -> None:
     print(line, file=sys.stderr)
 
 
+def print_warning(message: str) -> None:
+    """One line about what is odd but no error."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def on_terminal() -> bool:
     return sys.stderr.isatty()
 

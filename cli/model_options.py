@@ -1,0 +1,52 @@
+"""Options and progress of the commands that write models: soup and mergemix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.console import on_terminal
+
+if TYPE_CHECKING:
+    from sft_toolkit.souping.writing import OutputOptions
+
+Dtype = Annotated[str | None, typer.Option(help="BF16, F16, F32 or F64; by default each tensor keeps its own.")]
+MaxShardSize = Annotated[str, typer.Option(help="Largest file, as in 5GB or 500MB.")]
+Threads = Annotated[int, typer.Option(help="Threads; 0 is one a processor, 16 at most.", min=0)]
+ScoreTimeout = Annotated[float | None, typer.Option(help="Seconds that one run of the score command may take.")]
+Metric = Annotated[str | None, typer.Option(help="The score that counts, where the command prints several.")]
+LowerIsBetter = Annotated[bool, typer.Option("--lower-is-better", help="The score is a loss.")]
+
+
+def output_options(dtype: str | None, max_shard_size: str, threads: int, force: bool) -> OutputOptions:
+    """Raises UsageError for a dtype or size that does not exist."""
+    from sft_toolkit.souping.writing import OutputOptions, parse_size
+
+    return OutputOptions(dtype and dtype.upper(), parse_size(max_shard_size), force, threads)
+
+
+def evaluator(command: str, timeout: float | None, metric: str | None) -> Callable[[Path], float]:
+    """What runs the score command on a model and returns its score."""
+    from sft_toolkit.souping.score_command import ScoreCommand, metric_of
+
+    score_command = ScoreCommand(command, timeout)
+    return lambda model: metric_of(score_command.run(model), metric)
+
+
+@contextmanager
+def elements_shown(name: str, quiet: bool) -> Iterator[Callable[[int], None]]:
+    """What hears of written elements: on a terminal it shows how many."""
+    if quiet or not on_terminal():
+        yield lambda elements: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description} {task.completed:,} parameters"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(name, total=None)
+        yield lambda elements: display.advance(task, elements)

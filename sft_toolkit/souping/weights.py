@@ -1,0 +1,78 @@
+"""Weights as the decimal numbers that were written, turned into integers without a common factor.
+
+In float64, 0.1 and 0.9 are not one to nine: a tenth of the averages of two bfloat16 checkpoints are then ties that fall
+to the wrong side. As 1 and 9 the products and their sum are exact, and only the division rounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd, lcm
+
+from sft_toolkit.errors import UsageError
+
+_EXACT = 2**53
+_HUGE_EXPONENT = re.compile(r"[eE][+-]?\d{4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """sum(coefficients[i] * input[i]) / divisor, all float64."""
+
+    coefficients: tuple[float, ...]
+    divisor: float
+
+    @property
+    def first(self) -> int:
+        """The first input that counts: the sum starts from its product."""
+        return next(position for position, coefficient in enumerate(self.coefficients) if coefficient)
+
+
+def parse_weight(text: str | float) -> Fraction:
+    """A decimal or a ratio ("0.25", "1e-3", "1/3"); a float means the shortest decimal that names it."""
+    try:
+        if _HUGE_EXPONENT.search(str(text)):
+            raise ValueError
+        return Fraction(str(text).strip())
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"weight {text} is not a number", "write a decimal or a ratio, as in 0.25 or 1/3") from None
+
+
+def weighted_mean(weights: Sequence[Fraction]) -> Combination:
+    """The mean with these weights, divided by their sum. Raises UsageError where that is zero."""
+    total = sum(weights, start=Fraction(0))
+    if total == 0:
+        raise UsageError(f"the weights {_shown(weights)} sum to zero", "give weights that do not cancel")
+    return _combination(weights, total)
+
+
+def task_arithmetic(alphas: Sequence[Fraction]) -> Combination:
+    """base + sum(alpha[k] * (specialist[k] - base)), over the inputs base, specialist[0], specialist[1], ...
+
+    That is (1 - sum(alpha)) * base + sum(alpha[k] * specialist[k]): on the simplex, the specialists' weighted mean.
+    Wang et al. 2026 (MergeMix, arXiv 2601.17858).
+    """
+    return _combination((1 - sum(alphas, start=Fraction(0)), *alphas), Fraction(1))
+
+
+def _combination(weights: Sequence[Fraction], divisor: Fraction) -> Combination:
+    """Scale to integers without a common factor where float64 holds them; else to the nearest float64."""
+    numbers = (*weights, divisor)
+    scale = Fraction(lcm(*(number.denominator for number in numbers)), 1)
+    scale /= gcd(*(int(number * scale) for number in numbers))
+    if max(abs(number * scale) for number in numbers) > _EXACT:
+        scale = Fraction(1)
+    if divisor < 0:
+        scale = -scale
+    try:
+        *coefficients, scaled_divisor = (float(number * scale) for number in numbers)
+    except OverflowError:
+        raise UsageError(f"the weights {_shown(weights)} do not fit float64") from None
+    return Combination(tuple(coefficients), scaled_divisor)
+
+
+def _shown(weights: Sequence[Fraction]) -> str:
+    return ", ".join(map(str, weights))

@@ -1,0 +1,148 @@
+"""From checkpoints that agree to whole model folders: weights, index, side files, recipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import sft_toolkit
+from sft_toolkit.errors import UsageError
+from sft_toolkit.souping.agreement import Parameter, agreed_parameters
+from sft_toolkit.souping.checkpoint import Checkpoint, open_checkpoint
+from sft_toolkit.souping.float_formats import FORMATS
+from sft_toolkit.souping.folder import require_space
+from sft_toolkit.souping.model_files import create_model_files, sync
+from sft_toolkit.souping.side_files import copy_side_files, require_same_meaning
+from sft_toolkit.souping.streaming import write_combinations
+from sft_toolkit.souping.weights import Combination
+
+RECIPE = "recipe.json"
+_MOST_THREADS = 16
+
+Advance = Callable[[int], None]
+"""Hears how many elements have been written since it last heard."""
+
+
+def ignore(elements: int) -> None:
+    """An Advance for those who do not watch."""
+
+
+Recipe = dict[str, Any]
+"""What recipe.json holds."""
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """How models are written. `dtype` None keeps each tensor's own; `max_shard_size` in bytes; 0 threads: by cores."""
+
+    dtype: str | None = None
+    max_shard_size: int = 5_000_000_000
+    force: bool = False
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None and self.dtype not in FORMATS:
+            raise UsageError(f"--dtype {self.dtype}: unknown", f"choose one of {', '.join(FORMATS)}")
+
+    @property
+    def thread_count(self) -> int:
+        return self.threads or min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+
+
+def parse_size(text: str) -> int:
+    """Bytes: "5GB", "500 MB", "2GiB" or a plain number. Raises UsageError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
+    size = 0
+    if match:
+        number, prefix, binary = match.groups()
+        size = int(Fraction(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
+    if size < 1:
+        raise UsageError(f"{text} is no size of a file", "write it as in 5GB or 500MB")
+    return size
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Checkpoints that may be averaged, in the order in which they are added, and their tensors."""
+
+    checkpoints: list[Checkpoint]
+    parameters: list[Parameter]
+
+    @property
+    def elements(self) -> int:
+        return sum(parameter.elements for parameter in self.parameters)
+
+    @property
+    def output_size(self) -> int:
+        """Bytes of one output's tensors."""
+        return sum(parameter.size for parameter in self.parameters)
+
+
+def open_inputs(paths: Sequence[Path], dtype: str | None) -> Inputs:
+    """Read all headers and compare. Raises ToolkitError for what SEMANTICS of merging refuses."""
+    checkpoints = [open_checkpoint(path) for path in paths]
+    require_same_meaning(checkpoints)
+    return Inputs(checkpoints, agreed_parameters(checkpoints, dtype))
+
+
+@dataclass(frozen=True)
+class Blend:
+    """One model to write: `weights` of the inputs as its recipe states them, and what else the recipe tells."""
+
+    folder: Path
+    combination: Combination
+    weights: Sequence[Fraction]
+    notes: Mapping[str, Any]
+
+
+def write_models(inputs: Inputs, blends: Sequence[Blend], options: OutputOptions, advance: Advance) -> list[Recipe]:
+    """Write every blend, all in one pass over the inputs. Returns their recipes."""
+    for blend in blends:
+        blend.folder.mkdir(exist_ok=True)
+    require_space(blends[0].folder, len(blends) * inputs.output_size)
+    models = [create_model_files(blend.folder, inputs.parameters, options.max_shard_size) for blend in blends]
+    combinations = [blend.combination for blend in blends]
+    digests = write_combinations(inputs.parameters, combinations, models, options.thread_count, advance)
+    recipes = []
+    for blend, model in zip(blends, models, strict=True):
+        model.finish()
+        copied, differing = copy_side_files(inputs.checkpoints, blend.folder, options.dtype)
+        recipe = {
+            "tool": f"kolibri-sft {sft_toolkit.__version__}",
+            **blend.notes,
+            "inputs": [
+                {"path": str(checkpoint.path), "weight": str(weight), "xxh3_128": digest}
+                for checkpoint, weight, digest in zip(inputs.checkpoints, blend.weights, digests, strict=True)
+            ],
+            "side_files": {"copied": copied, "differing": differing},
+            "tensors": _account(inputs.parameters),
+        }
+        write_json(blend.folder / RECIPE, recipe)
+        sync(blend.folder)
+        recipes.append(recipe)
+    return recipes
+
+
+def _account(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """What became of each tensor."""
+    return {
+        parameter.name: {
+            "action": "averaged" if parameter.averaged else "copied",
+            "from": parameter.sources[0].dtype,
+            "to": parameter.dtype,
+            "shape": parameter.shape,
+        }
+        for parameter in sorted(parameters, key=lambda parameter: parameter.name)
+    }
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a file for people and programs, forced to the disk."""
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    sync(path)
