@@ -92,28 +92,32 @@ def _canonical(value: Any, schema: Any, root: Any) -> Hashable:
         return number if number.is_finite() else ("number", str(number))
     known = [] if schema is None else list(applicable(schema, root))
     if isinstance(value, Mapping):
-        return ("object", _canonical_members(value, known, root))
+        names = _composed(value)
+        return (
+            "object",
+            frozenset((names[name], _canonical(value[name], _member_schema(name, known), root)) for name in value),
+        )
     items = tuple(_canonical(item, _item_schema(index, known), root) for index, item in enumerate(value))
     if any(schema.get("uniqueItems") is True for schema in known):
         return ("unordered", frozenset(Counter(items).items()))
     return ("array", items)
 
 
-def _canonical_members(value: Mapping[str, Any], known: list[dict[str, Any]], root: Any) -> Hashable:
-    """Keys that would fall together under NFC stay apart as they are."""
-    names = {name: _nfc(name) for name in value}
-    if len(set(names.values())) < len(names):
-        names = {name: name for name in value}
-    return frozenset((names[name], _canonical(item, _member_schema(name, known), root)) for name, item in value.items())
+def _composed(names: Iterable[str]) -> dict[str, str]:
+    """Each name's NFC form. Names that would fall together stay apart as they are."""
+    composed = {name: _nfc(name) for name in names}
+    return composed if len(set(composed.values())) == len(composed) else {name: name for name in composed}
 
 
 def _member_schema(name: str, known: list[dict[str, Any]]) -> Any:
+    if not known:
+        return None
     declared = [schema["properties"][name] for schema in known if name in schema.get("properties", ())]
     return _all_of(declared or [schema.get("additionalProperties") for schema in known])
 
 
 def _item_schema(index: int, known: list[dict[str, Any]]) -> Any:
-    return _all_of([_items_at(index, schema) for schema in known])
+    return _all_of([_items_at(index, schema) for schema in known]) if known else None
 
 
 def _items_at(index: int, schema: dict[str, Any]) -> Any:

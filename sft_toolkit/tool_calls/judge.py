@@ -15,9 +15,9 @@ from sft_toolkit.tool_calls.results import (
     UNKNOWN_TOOL_CODE,
     Patterns,
     begins_with,
+    carries_code,
     failed,
     pair_results,
-    reported_code,
 )
 from sft_toolkit.tool_calls.schema import BrokenSchema, Tool, compile_tools
 from sft_toolkit.tool_calls.subschemas import pointer
@@ -182,7 +182,7 @@ class _Hearing:
         )
 
     def _reported(self, reason: Reason, code: int, patterns: Patterns, result: Message | None) -> Fault | None:
-        if result is None or not (reported_code(result) == code or begins_with(patterns, result)):
+        if result is None or not (carries_code(result, code) or begins_with(patterns, result)):
             return None
         return Fault(reason, _cut(f"the environment answered: {result.text.strip()}"))
 

@@ -50,8 +50,9 @@ def pair_results(messages: Sequence[Message]) -> Pairing:
                 del open_calls[site]
                 pairing.results[site] = message
         else:
-            _pair_by_position(waiting, calling_turn, open_calls, pairing)
-            waiting = []
+            if waiting:
+                _pair_by_position(waiting, calling_turn, open_calls, pairing)
+                waiting = []
             if message.tool_calls:
                 calling_turn = turn
                 open_calls.update({(turn, index): call.id for index, call in enumerate(message.tool_calls)})
@@ -67,7 +68,7 @@ def _nearest_open(call_id: str | None, open_calls: dict[Site, str | None]) -> Si
 
 def _pair_by_position(waiting: list[Message], turn: int, open_calls: dict[Site, str | None], pairing: Pairing) -> None:
     """Give results without a usable id to the calls of `turn` that are still open, or to none of them."""
-    sites = [site for site in open_calls if site[0] == turn] if waiting else []
+    sites = [site for site in open_calls if site[0] == turn]
     if len(sites) != len(waiting):
         pairing.unpaired += len(waiting)
         return
@@ -114,18 +115,20 @@ def begins_with(patterns: Patterns, result: Message) -> bool:
     return any(pattern.match(said) for said in (text, _error_message(_object_in(text))) for pattern in patterns)
 
 
-def reported_code(result: Message) -> int | None:
-    """The JSON-RPC error code that a result carries, as an error object or as MCP clients print it."""
+def carries_code(result: Message, code: int) -> bool:
+    """True where a result is the JSON-RPC error `code`: as an error object, or as MCP clients print it."""
+    if _code_of(result.extra) == code:
+        return True
     text = result.text.lstrip()
+    if str(code) not in text:
+        return False
     printed = _CODE_IN_TEXT.match(text)
-    if printed:
-        return int(printed[1])
-    for fields in (result.extra, _object_in(text) if '"code"' in text else {}):
-        error = fields.get("error")
-        code = error.get("code") if isinstance(error, dict) else fields.get("code")
-        if isinstance(code, int):
-            return code
-    return None
+    return int(printed[1]) == code if printed else _code_of(_object_in(text)) == code
+
+
+def _code_of(fields: Mapping[str, Any]) -> Any:
+    error = fields.get("error")
+    return error.get("code") if isinstance(error, dict) else fields.get("code")
 
 
 def _says_failed(fields: Mapping[str, Any]) -> bool:
