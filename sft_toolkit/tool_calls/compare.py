@@ -59,13 +59,14 @@ def canonical(call: Call, tools: Tools) -> tuple[str, Hashable]:
         name, given = call.name, call.arguments
     else:
         name, given = call["name"], call.get("arguments")
-    return name, canonical_arguments(decode_arguments(given).value, compile_tools(tools).get(name))
+    decoded = decode_arguments(given)
+    if decoded.problem is not None:
+        return name, ("undecoded", decoded.value if isinstance(decoded.value, str) else encode(decoded.value))
+    return name, canonical_arguments(decoded.value, compile_tools(tools).get(name))
 
 
-def canonical_arguments(arguments: Any, tool: Tool | None) -> Hashable:
-    """Canonical form of decoded arguments of a call to `tool`, None where it is not declared; no object stays as is."""
-    if not isinstance(arguments, dict):
-        return ("undecoded", arguments if isinstance(arguments, str) else encode(arguments))
+def canonical_arguments(arguments: dict[str, Any], tool: Tool | None) -> Hashable:
+    """Canonical form of decoded arguments of a call to `tool` (None where it is not declared)."""
     if tool is None:
         return _canonical(arguments, None, None)
     shape = tool.schema if tool.has_unordered_arrays else None
@@ -112,8 +113,13 @@ def _composed(names: Iterable[str]) -> dict[str, str]:
 def _member_schema(name: str, known: list[dict[str, Any]]) -> Any:
     if not known:
         return None
-    declared = [schema["properties"][name] for schema in known if name in schema.get("properties", ())]
+    declared = [properties[name] for schema in known if name in (properties := _properties(schema))]
     return _all_of(declared or [schema.get("additionalProperties") for schema in known])
+
+
+def _properties(schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    return properties if isinstance(properties, dict) else {}
 
 
 def _item_schema(index: int, known: list[dict[str, Any]]) -> Any:

@@ -116,15 +116,13 @@ class _Hearing:
         occurrences: dict[Hashable, _Occurrence] = {}
         for index, call in enumerate(message.tool_calls):
             tool = self.tools.get(call.name)
-            key = (call.name, canonical_arguments(call.arguments, tool))
             result = self.pairing.results.get((turn, index))
-            occurrences[key] = (turn, result)
             is_cut_off = message.extra.get("finish_reason") == "length" and index == len(message.tool_calls) - 1
-            fault = (
-                self._unknown(call, tool, result)
-                or self._invalid(call, tool, result, is_cut_off)
-                or self._repeated(call, key, result)
-            )
+            fault = self._unknown(call, tool, result) or self._invalid(call, tool, result, is_cut_off)
+            if call.problem is None:
+                key = (call.name, canonical_arguments(call.arguments, tool))
+                fault = fault or self._repeated(call, key, result)
+                occurrences[key] = (turn, result)
             if fault:
                 faults[index] = fault
         self.latest.update(occurrences)

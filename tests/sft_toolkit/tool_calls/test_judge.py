@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sft_toolkit.formats import parse_record
+from sft_toolkit.json_text import encode_text
+from sft_toolkit.tool_calls import same_call
+from sft_toolkit.tool_calls.compare import difference
 from sft_toolkit.tool_calls.judge import Fault, Judge, Judgement
 from sft_toolkit.tool_calls.results import compile_patterns
 
 LIMIT = "Error: limit"
-PAY = {"name": "pay", "parameters": {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]}}
+PAY: dict[str, Any] = {
+    "name": "pay",
+    "parameters": {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]},
+}
 ASK = {"name": "ask", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}
 
 
@@ -101,6 +109,14 @@ def test_one_bad_call_in_a_parallel_turn_convicts_the_turn_by_its_first_fault() 
 
 def test_a_valid_call_that_merely_failed_is_kept_and_so_is_the_correction() -> None:
     assert bad(judged(pay(5), result(LIMIT), pay(4), result("ok"))) == {}
+
+
+def test_arguments_nested_without_end_are_invalid_not_a_crash() -> None:
+    endless: dict[str, Any] = {}
+    for _ in range(700):
+        endless = {"a": endless}
+    assert bad(judged(calls(("pay", endless)))) == {1: "invalid_arguments"}
+    assert bad(judged(calls(("pay", '{"a":' * 700 + "1" + "}" * 700)))) == {1: "invalid_arguments"}
 
 
 def test_a_call_cut_off_by_the_length_limit_is_invalid_and_only_the_last_of_its_turn() -> None:
@@ -232,6 +248,33 @@ class TestRepeats:
 
     def test_invalid_repeats_are_named_invalid(self) -> None:
         assert bad(judged(*[pay("5"), result(LIMIT)] * 2)) == {1: "invalid_arguments", 3: "invalid_arguments"}
+
+
+keywords = st.sampled_from(
+    "type properties items allOf anyOf $ref $defs enum required default uniqueItems additionalProperties prefixItems "
+    "pattern minimum $id $schema a b".split()
+)
+words = st.sampled_from(
+    ["type", "properties", "items", "allOf", "anyOf", "$ref", "$defs", "enum", "required", "default", "uniqueItems"]
+    + ["additionalProperties", "prefixItems", "pattern", "minimum", "$id", "$schema", "a", "b"]
+)
+words = st.sampled_from(["object", "array", "string", "any", "dict", "#", "#/$defs/a", "#/properties/a", "(", "a", "b"])
+odd = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keywords, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(keywords, odd, max_size=4), st.dictionaries(keywords, odd, max_size=3), odd)
+def test_no_declaration_or_argument_however_odd_stops_a_run(parameters: Any, arguments: Any, answer: Any) -> None:
+    messages = [calls(("pay", arguments)), result(encode_text(answer)), calls(("pay", {"a": None})), result("Error")]
+    tools = [{"name": "pay", "parameters": parameters}]
+    assert judged(*messages, tools=tools).notes["tool_calls"] == 2
+    first, second = ({"name": "pay", "arguments": given} for given in (arguments, {"a": None}))
+    assert same_call(first, first, tools)
+    assert (difference(first, second, tools) == []) is same_call(first, second, tools)
 
 
 def test_a_detail_stays_short_however_long_the_argument() -> None:
