@@ -103,10 +103,11 @@ def _shared(
 ) -> RunOptions:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
+    from sft_toolkit.drivers import DRIVERS
     from sft_toolkit.runner import RunOptions
 
     require_input_choices(source_format, on_error)
-    require_choice("--driver", driver, ("local", "ray"))
+    require_choice("--driver", driver, tuple(DRIVERS))
     return RunOptions(
         inputs=inputs or ["-"],
         output=output,

@@ -24,7 +24,12 @@ COMMANDS = {
     "backfill": Entry("backfill", "backfill", "Write the reasoning that tool calls lack.", _TEACHERS),
     "verify": Entry("verify", "verify", "Keep backfilled reasoning from which the same call follows.", _TEACHERS),
     "language": Entry("language", "language", "Judge whether reasoning stays in its language.", _RECORDS),
-    "mask": Entry("mask", "mask", "Take wrong tool calls out of the loss; they stay in the context.", _RECORDS),
+    "mask": Entry(
+        "mask",
+        "mask",
+        "Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call.",
+        _RECORDS,
+    ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
     "render": Entry("render", "render", "Render conversations to tokens with an exact loss mask.", _SEQUENCES),
     "pack": Entry("pack", "pack", "Pack documents into sequences of a fixed capacity.", _SEQUENCES),
@@ -32,6 +37,6 @@ COMMANDS = {
     "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
     "check": Entry("check", "check", "Say what a chat template does and what it would train wrongly.", _SEQUENCES),
     "train": Entry("train", "train", "Train on packed shards with FSDP.", _MODELS),
-    "soup": Entry("soup", "soup", "Average checkpoints, every tensor accounted for.", _MODELS),
+    "soup": Entry("soup", "soup", "Average checkpoints exactly, in bounded memory.", _MODELS),
     "mergemix": Entry("mergemix", "app", "Rank data mixtures by merged specialists.", _MODELS),
 }

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.drivers.local import available_workers, run_ordered
+from sft_toolkit.drivers import run_ordered
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.shards.ids import IdLedger, shard_ids
@@ -37,6 +37,7 @@ _BATCH_ROWS = 256
 _BATCH_BYTES = 16 << 20
 
 Task = TypeVar("Task")
+Result = TypeVar("Result")
 Measured = TypeVar("Measured")
 Batches = Iterator[list[Conversation]]
 
@@ -64,9 +65,16 @@ class RunOptions:
     origins: dict[str, str] = field(default_factory=dict)
     progress: Callable[[Counters], None] = lambda counters: None
 
+    def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
+        """Yield `work(task)` for each task, in order, from the chosen driver."""
+        return run_ordered(self.driver, tasks, work, self.workers)
+
     @property
-    def processes(self) -> int:
-        return self.workers or available_workers()
+    def resolved_options(self) -> dict[str, Any]:
+        """Each option's value and where that came from, as the manifest tells it."""
+        return {
+            name: {"value": value, "from": self.origins.get(name, "default")} for name, value in self.options.items()
+        }
 
     @property
     def to_folder(self) -> bool:
@@ -109,10 +117,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     source = Source(run.inputs, run.stdin_copy)
     if run.dry_run:
         return _dry_run(stage, run, source)
-    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        if run.to_folder:
-            return _run_to_folder(stage, run, source, Path(spool))
-        return _run_to_stream(stage, run, source, Path(spool))
+    return _run_to_folder(stage, run, source) if run.to_folder else _run_to_stream(stage, run, source)
 
 
 @contextmanager
@@ -136,7 +141,7 @@ def measure_blocks(
     empty = True
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
         blocks = Source(run.inputs, run.stdin_copy).blocks(run.rows_per_shard, Path(spool))
-        for measured in run_ordered(blocks, work, run.processes):
+        for measured in run.drive(blocks, work):
             empty = False
             yield measured
     if empty:
@@ -183,7 +188,7 @@ def write_blocks(
     pickled to the workers.
     """
     job = partial(_unless_finished, folder, work, discard, run.part)
-    for report in run_ordered(tasks, job, run.processes):
+    for report in run.drive(tasks, job):
         if report is not None:
             yield report
 
@@ -239,7 +244,7 @@ def _block_to_shard(
     return report
 
 
-def _run_to_folder(stage: Stage, run: RunOptions, source: Source, spool: Path) -> Summary:
+def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
     begun = time.monotonic()
     if run.resume and not source.repeatable:
         raise UsageError("--resume cannot read standard input again", "write the records to a file first")
@@ -249,16 +254,17 @@ def _run_to_folder(stage: Stage, run: RunOptions, source: Source, spool: Path) -
     pins = _pins(stage, run, source)
     if not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
         return Summary(stage.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
-    blocks = _Counted(source.blocks(run.rows_per_shard, spool))
     work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)
     reports, counters, ledger = [], Counters(), IdLedger()
-    tasks = ((block.index, block) for block in blocks)
-    for report in write_blocks(folder, tasks, work, run, discard=Block.discard):
-        reports.append(report)
-        counters.add(report.counters)
-        if stage.draws:
-            ledger.add(shard_ids(folder.shard_path(report.index)))
-        run.progress(counters)
+    with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
+        blocks = _Counted(source.blocks(run.rows_per_shard, Path(spool)))
+        tasks = ((block.index, block) for block in blocks)
+        for report in write_blocks(folder, tasks, work, run, discard=Block.discard):
+            reports.append(report)
+            counters.add(report.counters)
+            if stage.draws:
+                ledger.add(shard_ids(folder.shard_path(report.index)))
+            run.progress(counters)
     complete = len(reports) == blocks.count
     if complete and counters.records_in == 0:
         raise _empty(run)
@@ -303,14 +309,18 @@ def _block_to_lines(stage: Stage, quarantine: bool, source_format: str, block: B
     return _Lines(b"".join(lines), ids, outcome.counters, outcome.aside)
 
 
-def _run_to_stream(stage: Stage, run: RunOptions, source: Source, spool: Path) -> Summary:
+def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
     begun = time.monotonic()
     _check_stream_options(run)
     counters, ledger = Counters(), IdLedger()
     rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
     work = partial(_block_to_lines, stage, run.quarantine, run.source_format)
-    with open_sink(run.output) as write, _aside_sink(run) as write_aside:
-        for lines in run_ordered(source.blocks(rows_per_block, spool), work, run.processes):
+    with (
+        tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool,
+        open_sink(run.output) as write,
+        _aside_sink(run) as write_aside,
+    ):
+        for lines in run.drive(source.blocks(rows_per_block, Path(spool)), work):
             if stage.draws:
                 ledger.add(lines.ids)
             write(lines.data)
@@ -374,5 +384,10 @@ def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:
 
 
 def _described(stage: Stage, run: RunOptions) -> dict[str, Any]:
-    options = {name: {"value": value, "from": run.origins.get(name, "default")} for name, value in run.options.items()}
-    return {"stage": stage.name, "stage_version": stage.version, "options": options, "seed": run.seed, **stage.facts()}
+    return {
+        "stage": stage.name,
+        "stage_version": stage.version,
+        "options": run.resolved_options,
+        "seed": run.seed,
+        **stage.facts(),
+    }
