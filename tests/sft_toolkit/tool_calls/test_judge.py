@@ -250,13 +250,22 @@ class TestRepeats:
         assert bad(judged(*[pay("5"), result(LIMIT)] * 2)) == {1: "invalid_arguments", 3: "invalid_arguments"}
 
 
+SCHEMA_WORDS = [
+    "type",
+    "properties",
+    "items",
+    "allOf",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "enum",
+    "required",
+    "default",
+    "a",
+    "b",
+]
 keywords = st.sampled_from(
-    "type properties items allOf anyOf $ref $defs enum required default uniqueItems additionalProperties prefixItems "
-    "pattern minimum $id $schema a b".split()
-)
-words = st.sampled_from(
-    ["type", "properties", "items", "allOf", "anyOf", "$ref", "$defs", "enum", "required", "default", "uniqueItems"]
-    + ["additionalProperties", "prefixItems", "pattern", "minimum", "$id", "$schema", "a", "b"]
+    [*SCHEMA_WORDS, "uniqueItems", "additionalProperties", "prefixItems", "pattern", "minimum", "$id"]
 )
 words = st.sampled_from(["object", "array", "string", "any", "dict", "#", "#/$defs/a", "#/properties/a", "(", "a", "b"])
 odd = st.recursive(
