@@ -4,8 +4,8 @@ The open bins are one sorted array of `free << 32 | bin`, least free space first
 document, the fullest bin is the first entry, and a bin that takes a document only moves to the left. Among equals the
 bin opened first comes first. (A bit set over free space, which finds a bin in three words, was three times slower.)
 
-The reserve of short documents is one stack per length: `held[length]` is the document last put there, or NONE, and
-`under[document]` the one beneath it.
+The reserve of short documents is one queue per length, so that none waits longer than it must: `held[length]` is the
+first document of the queue, or NONE, `last[length]` the last one, and `behind[document]` the next, or NONE.
 """
 
 from __future__ import annotations
@@ -53,15 +53,19 @@ def _remove(bins: Int64s, place: int, still_open: int, count: int = 1) -> int:
 
 
 @njit(cache=True)
-def _hold(held: Int32s, under: Int32s, document: int, length: int) -> None:
-    under[document] = held[length]
-    held[length] = document
+def _hold(held: Int32s, last: Int32s, behind: Int32s, document: int, length: int) -> None:
+    behind[document] = NONE
+    if held[length] == NONE:
+        held[length] = document
+    else:
+        behind[last[length]] = document
+    last[length] = document
 
 
 @njit(cache=True)
-def _release(held: Int32s, under: Int32s, length: int) -> int:
+def _release(held: Int32s, behind: Int32s, length: int) -> int:
     document = int(held[length])
-    held[length] = under[document]
+    held[length] = behind[document]
     return document
 
 
@@ -75,34 +79,34 @@ def _longest_held(held: Int32s, limit: int) -> int:
 
 
 @njit(cache=True)
-def _close_exactly(held: Int32s, under: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+def _close_exactly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill exactly `free` tokens with one held document or with two. Returns how many it took: 0, 1 or 2."""
     short = len(held) - 1
     if free <= short and held[free] != NONE:
-        bin_of[_release(held, under, free)] = which
+        bin_of[_release(held, behind, free)] = which
         return 1
     for longer in range(min(short, free - 1), (free - 1) // 2, -1):
         shorter = free - longer
         if held[longer] == NONE or shorter > short or held[shorter] == NONE:
             continue
-        if longer == shorter and under[held[longer]] == NONE:
+        if longer == shorter and behind[held[longer]] == NONE:
             continue
-        bin_of[_release(held, under, longer)] = which
-        bin_of[_release(held, under, shorter)] = which
+        bin_of[_release(held, behind, longer)] = which
+        bin_of[_release(held, behind, shorter)] = which
         return 2
     return 0
 
 
 @njit(cache=True)
-def _close_tightly(held: Int32s, under: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+def _close_tightly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill up to `free` tokens, longest held documents first, the last one or two exactly. Returns how many it took."""
     taken = 0
     length = _longest_held(held, free)
     while length:
-        exact = _close_exactly(held, under, free, which, bin_of)
+        exact = _close_exactly(held, behind, free, which, bin_of)
         if exact:
             return taken + exact
-        bin_of[_release(held, under, length)] = which
+        bin_of[_release(held, behind, length)] = which
         taken += 1
         free -= length
         length = _longest_held(held, free)
@@ -119,26 +123,26 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
     n = len(lengths)
     bin_of = np.empty(n, np.int32)
     bins = np.empty(min(k, n), np.int64)
-    held, under = np.full(short + 1, NONE, np.int32), np.empty(n, np.int32)
+    held, last, behind = np.full(short + 1, NONE, np.int32), np.empty(short + 1, np.int32), np.empty(n, np.int32)
     still_open = opened = waiting = came = 0
     while came < n or waiting:
         if came < n:
             document, length = came, lengths[came]
             came += 1
             if length <= short and waiting < most_held:
-                _hold(held, under, document, length)
+                _hold(held, last, behind, document, length)
                 waiting += 1
                 continue
         else:
             length = _longest_held(held, short)
-            document = _release(held, under, length)
+            document = _release(held, behind, length)
             waiting -= 1
         place = _best_fit(bins, still_open, length)
         if place < still_open:
             which, free = bins[place] & _BIN, bins[place] >> 32
         else:
             if still_open == k:
-                waiting -= _close_tightly(held, under, bins[0] >> 32, bins[0] & _BIN, bin_of)
+                waiting -= _close_tightly(held, behind, bins[0] >> 32, bins[0] & _BIN, bin_of)
                 still_open = _remove(bins, 0, still_open)
             which, free, place = opened, capacity, still_open
             opened += 1
@@ -146,7 +150,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
         bin_of[document] = which
         free -= length
         if free and waiting:
-            exact = _close_exactly(held, under, free, which, bin_of)
+            exact = _close_exactly(held, behind, free, which, bin_of)
             waiting -= exact
             free = 0 if exact else free
         if free:

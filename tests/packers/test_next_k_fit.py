@@ -38,7 +38,7 @@ class Naive:
             else:
                 self.place(document, length)
         while waiting := [length for length, stack in self.held.items() if stack]:
-            self.place(self.held[max(waiting)].pop(), max(waiting))
+            self.place(self.held[max(waiting)].pop(0), max(waiting))
         return [sorted(documents) for documents in self.bins]
 
     def place(self, document: int, length: int) -> None:
@@ -63,7 +63,7 @@ class Naive:
         pairs = [(free,), *((longer, free - longer) for longer in range(top, 0, -1) if longer >= free - longer)]
         for pair in pairs:
             if all(len(self.held[length]) >= pair.count(length) for length in pair):
-                self.bins[which] += [self.held[length].pop() for length in pair]
+                self.bins[which] += [self.held[length].pop(0) for length in pair]
                 return True
         return False
 
@@ -72,7 +72,7 @@ class Naive:
         while waiting := [length for length, stack in self.held.items() if stack and length <= free]:
             if self.fill_exactly(which, free):
                 return
-            self.bins[which].append(self.held[max(waiting)].pop())
+            self.bins[which].append(self.held[max(waiting)].pop(0))
             free -= max(waiting)
 
 
