@@ -79,11 +79,15 @@ class OutputFolder:
 
     def report(self, block: BlockReport, aside: list[SetAside]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
+        self.set_aside(block.index, aside)
+        write_text(self._report_path(block.index), encode_text(block.to_json()))
+
+    def set_aside(self, index: int, aside: list[SetAside]) -> None:
+        """Write what one block or input shard set aside, if anything."""
         if aside:
             folder = self.path / _QUARANTINE
             folder.mkdir(exist_ok=True)
-            write_aside(folder / f"part-{block.index:05d}.jsonl", aside)
-        write_text(self._report_path(block.index), encode_text(block.to_json()))
+            write_aside(folder / f"part-{index:05d}.jsonl", aside)
 
     def finished(self, index: int) -> BlockReport | None:
         """The report of a block whose shard is there and whole, else None."""

@@ -1,0 +1,61 @@
+"""`kolibri-sft pack`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sft_toolkit.cli.console import print_table
+from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.options import stage_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@stage_command
+def pack(
+    run: RunOptions,
+    capacity: Annotated[int, typer.Option(metavar="TOKENS", help="Tokens of a full sequence.", min=2)] = 262_144,
+    k: Annotated[int, typer.Option("-k", help="Bins that are open at a time.", min=1)] = 256,
+    method: Annotated[
+        str,
+        typer.Option(help="nkf: Next-k-Fit. bfd: best fit decreasing by chunks, for data without short documents."),
+    ] = "nkf",
+    overlong: Annotated[
+        str,
+        typer.Option(metavar="POLICY", help="A document over the capacity: error, drop it, or truncate it."),
+    ] = "error",
+    no_shuffle: Annotated[
+        bool, typer.Option("--no-shuffle", help="Keep input order; else documents are shuffled by seed and id.")
+    ] = False,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Add labels (-100: masked) and position_ids, for other trainers.")
+    ] = False,
+) -> None:
+    """Pack documents into sequences of a fixed capacity."""
+    from sft_toolkit.stages.pack import PackOptions, run_pack
+
+    options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, run.seed)
+    summary = run_pack(options, run)
+    tell(summary, run)
+    if run.told == "text" and summary.facts:
+        print_table(f"sequences of {capacity:,} tokens", ("what", "value"), _statistics(summary.facts))
+
+
+def _statistics(facts: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [
+        ("sequences", f"{facts['sequences']:,}"),
+        ("padding", f"{facts['padding']:.4%}"),
+        ("documents per sequence", f"{facts['documents_per_sequence']:,.1f}"),
+        ("cost: least", _squared(facts["cost_min"])),
+        ("cost: median", _squared(facts["cost_median"])),
+        ("cost: greatest", _squared(facts["cost_max"])),
+        ("cost: deviation / mean", f"{facts['cost_cv']:.2f}"),
+    ]
+
+
+def _squared(cost: int) -> str:
+    """A cost in units of (1,024 tokens)^2, as the report gives it."""
+    return f"{cost / 2**20:,.3g} k^2" if cost < 2**20 else f"{cost / 2**20:,.0f} k^2"

@@ -1,0 +1,77 @@
+"""`index.parquet` beside packed shards: one row a sequence, all that a plan needs to know, and no tokens.
+
+Columns: shard (its number among the folder's shards) and row in it, int32; tokens, documents, loss_tokens int32; cost
+int64, tokens squared; datasets list<string> and dataset_tokens list<int32>: which data sets its tokens come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.packers.balance import DataSetMix
+from sft_toolkit.shards.atomic import atomic_path
+from sft_toolkit.shards.segments import open_arrow
+
+INDEX = "index.parquet"
+_COUNTS = ("tokens", "documents", "loss_tokens", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedIndex:
+    """The index of a packed folder, in the order of its shards: arrays of one entry a sequence."""
+
+    shard: NDArray[np.int32]
+    row: NDArray[np.int32]
+    tokens: NDArray[np.int32]
+    documents: NDArray[np.int32]
+    loss_tokens: NDArray[np.int32]
+    cost: NDArray[np.int64]
+    mix: DataSetMix
+    datasets: list[str]
+
+
+def write_index(path: Path, shards: list[Path], mix: DataSetMix, datasets: list[str]) -> None:
+    """Write the index of finished packed shards. `mix` has an entry for each of their sequences, in order."""
+    parts = [_counts(number, shard) for number, shard in enumerate(shards)]
+    table = pa.concat_tables(parts)
+    offsets = pa.array(mix.offsets, pa.int32())
+    names = pa.DictionaryArray.from_arrays(pa.array(mix.datasets, pa.int32()), pa.array(datasets, pa.string()))
+    table = table.append_column("datasets", pa.ListArray.from_arrays(offsets, names))
+    table = table.append_column("dataset_tokens", pa.ListArray.from_arrays(offsets, pa.array(mix.tokens, pa.int32())))
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def read_index(folder: Path) -> PackedIndex:
+    """Read the index of a finished packed folder. Raises ToolkitError where it is missing or damaged."""
+    path = folder / INDEX
+    try:
+        table = pq.read_table(path).combine_chunks()
+    except (OSError, pa.ArrowInvalid) as fault:
+        raise ToolkitError(f"{path}: {fault}", "pack the folder again") from fault
+    scalars = {name: table[name].to_numpy() for name in ("shard", "row", *_COUNTS)}
+    if not table.num_rows:
+        nothing = np.zeros(0, np.int64)
+        return PackedIndex(**scalars, mix=DataSetMix(np.zeros(1, np.int64), nothing, nothing), datasets=[])
+    lists = table["datasets"].chunk(0)
+    names = lists.flatten().dictionary_encode()
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    tokens = table["dataset_tokens"].chunk(0).flatten().to_numpy()
+    mix = DataSetMix(offsets - offsets[0], names.indices.to_numpy(), tokens)
+    return PackedIndex(**scalars, mix=mix, datasets=names.dictionary.to_pylist())
+
+
+def _counts(number: int, shard: Path) -> pa.Table:
+    with pa.memory_map(str(shard)) as source:
+        batches = [batch.select(list(_COUNTS)) for batch in open_arrow(shard, source)]
+        counts = pa.Table.from_batches(batches) if batches else None
+        columns = {name: counts[name].to_numpy() for name in _COUNTS} if counts else {}
+    rows = len(columns["tokens"])
+    return pa.table({"shard": np.full(rows, number, np.int32), "row": np.arange(rows, dtype=np.int32), **columns})
