@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from sft_toolkit.errors import UsageError
 
@@ -38,24 +38,28 @@ def print_json(value: Mapping[str, Any]) -> None:
     print(encode_text(value), file=sys.stderr)
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table for people: drawn on a terminal, aligned columns elsewhere. Numbers stand right."""
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], stream: TextIO | None = None) -> None:
+    """A table for people: drawn on a terminal, aligned columns elsewhere. Numbers stand right.
+
+    `stream` is stderr unless the table is what the command was asked for.
+    """
+    stream = stream or sys.stderr
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [all(not isinstance(row[column], str) for row in rows) for column in range(len(header))]
-    if on_terminal():
-        _draw_table(title, header, cells, numeric)
+    if stream.isatty():
+        _draw_table(title, header, cells, numeric, stream)
         return
     widths = [max(len(text) for text in column) for column in zip(header, *cells, strict=True)]
-    print(title, file=sys.stderr)
+    print(title, file=stream)
     for row in [list(header), *cells]:
         padded = [
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(row, widths, numeric, strict=True)
         ]
-        print("  " + "  ".join(padded).rstrip(), file=sys.stderr)
+        print("  " + "  ".join(padded).rstrip(), file=stream)
 
 
-def _draw_table(title: str, header: Sequence[str], cells: list[list[str]], numeric: list[bool]) -> None:
+def _draw_table(title: str, header: Sequence[str], cells: list[list[str]], numeric: list[bool], stream: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -65,7 +69,7 @@ def _draw_table(title: str, header: Sequence[str], cells: list[list[str]], numer
         table.add_column(name, justify="right" if right else "left")
     for row in cells:
         table.add_row(*row)
-    Console(stderr=True).print(table)
+    Console(file=stream).print(table)
 
 
 def _cell(value: Any) -> str:
