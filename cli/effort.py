@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,11 +107,12 @@ def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: Len
     from sft_toolkit.runner import readable_twice
     from sft_toolkit.stages.effort_fit import fit_edges
     from sft_toolkit.stages.effort_lengths import length_source
+    from sft_toolkit.stages.effort_store import LengthStore
 
-    lengths = length_source(tokenizer, length_column)
-    with readable_twice(run) as kept:
-        edges, _ = fit_edges(lengths, kept)
-        _label(lengths, edges, kept)
+    lengths, store = length_source(tokenizer, length_column), LengthStore()
+    with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
+        edges, _ = fit_edges(lengths, kept, store)
+        _label(store.save(Path(folder), lengths), edges, kept)
 
 
 def _label(lengths: LengthSource, edges: FittedEdges, run: RunOptions) -> None:

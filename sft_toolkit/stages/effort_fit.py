@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import polars as pl
@@ -19,6 +20,7 @@ from sft_toolkit.runner import Batches, RunOptions, measure_blocks
 from sft_toolkit.stages.base import Counters, Outcome
 from sft_toolkit.stages.effort_edges import FittedEdges
 from sft_toolkit.stages.effort_lengths import LengthSource
+from sft_toolkit.stages.effort_store import LengthStore
 
 _SCHEMA = {"dataset": pl.Categorical, "difficulty": pl.Categorical, "length": pl.Int32, "count": pl.Int64}
 _FOLD_ROWS = 1 << 20
@@ -26,27 +28,41 @@ _FOLD_ROWS = 1 << 20
 REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_reasoning"
 
 
-def fit_edges(lengths: LengthSource, run: RunOptions) -> tuple[FittedEdges, Counters]:
-    """Fit on all inputs of the run. Raises as `runner.run_stage` does."""
+def fit_edges(lengths: LengthSource, run: RunOptions, store: LengthStore | None = None) -> tuple[FittedEdges, Counters]:
+    """Fit on all inputs of the run, and keep the lengths in `store`. Raises as `runner.run_stage` does."""
     histogram, counters = _Histogram(), Counters()
-    for counted, block_counters in measure_blocks(partial(_count_lengths, lengths), run):
-        histogram.add(counted)
+    for block, block_counters in measure_blocks(partial(_measure, lengths), run):
+        histogram.add(block.histogram)
+        if store is not None:
+            store.add(block.ids, block.lengths)
         counters.add(block_counters)
         run.progress(counters)
     reasoned, without = counters.notes[REASONED], counters.notes[WITHOUT_REASONING]
     return FittedEdges(fit(histogram.folded()), lengths.identity, reasoned, without), counters
 
 
-def _count_lengths(lengths: LengthSource, batches: Batches, outcome: Outcome) -> pl.DataFrame:
-    """Rows (dataset, difficulty, length, count) of one block's exchanges with reasoning."""
+@dataclass(frozen=True, slots=True)
+class _BlockLengths:
+    """How often each length above 0 occurs in each group of a block, and the lengths of each of its records."""
+
+    histogram: pl.DataFrame
+    ids: list[str]
+    lengths: list[list[int]]
+
+
+def _measure(lengths: LengthSource, batches: Batches, outcome: Outcome) -> _BlockLengths:
     rows: Counter[tuple[str, str, int]] = Counter()
+    ids, measured = [], []
     for conversation, found in _sound(lengths, batches, outcome):
         outcome.counters.records_out += 1
+        ids.append(conversation.id)
+        measured.append(found)
         reasoned = [length for length in found if length]
         outcome.note(REASONED, len(reasoned))
         outcome.note(WITHOUT_REASONING, len(found) - len(reasoned))
         rows.update((*group_of(conversation), length) for length in reasoned)
-    return pl.DataFrame([(*key, count) for key, count in rows.items()], _SCHEMA, orient="row")
+    histogram = pl.DataFrame([(*key, count) for key, count in rows.items()], _SCHEMA, orient="row")
+    return _BlockLengths(histogram, ids, measured)
 
 
 def _sound(lengths: LengthSource, batches: Batches, outcome: Outcome) -> Iterator[tuple[Conversation, list[int]]]:

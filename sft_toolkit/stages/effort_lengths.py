@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import xxhash
 
@@ -27,6 +27,16 @@ _MOST = 2**31 - 1
 _CHARACTERS_AT_ONCE = 1 << 20
 
 
+class LengthSource(Protocol):
+    """Where lengths come from. Picklable: workers measure."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    def measure(self, batch: list[Conversation]) -> Iterator[Lengths]:
+        """Lengths of each record of the batch, or what is wrong with it."""
+
+
 @dataclass(frozen=True)
 class CountedLengths:
     """Lengths counted with the tokenizer in `folder`, of reasoning alone: no template, no special tokens.
@@ -41,7 +51,6 @@ class CountedLengths:
         return {"tokenizer": xxhash.xxh3_128_hexdigest(self._text)}
 
     def measure(self, batch: list[Conversation]) -> Iterator[Lengths]:
-        """Lengths of each record of the batch."""
         texts = [_reasoning(conversation, exchange) for conversation in batch for exchange in conversation.exchanges()]
         counts = self._count([text for exchange in texts for text in exchange])
         per_exchange = (sum(next(counts) for _ in exchange) for exchange in texts)
@@ -98,7 +107,6 @@ class GivenLengths:
         return {"column": self.column}
 
     def measure(self, batch: list[Conversation]) -> Iterator[Lengths]:
-        """Lengths of each record of the batch, or the RecordError that explains why it has none."""
         for conversation in batch:
             try:
                 yield self._of(conversation)
@@ -125,9 +133,6 @@ class GivenLengths:
             return int(value)
         shown = "missing or null" if value is None else f"{value!s:.40}, not a whole number of tokens"
         raise RecordError("bad_length", f"{self.column} is {shown}", "0 stands for an exchange without reasoning")
-
-
-LengthSource = CountedLengths | GivenLengths
 
 
 def length_source(tokenizer: Path | None, column: str | None) -> LengthSource:

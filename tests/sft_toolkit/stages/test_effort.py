@@ -19,6 +19,7 @@ from sft_toolkit.stages.effort import EffortStage
 from sft_toolkit.stages.effort_edges import FittedEdges, read_edges
 from sft_toolkit.stages.effort_fit import fit_edges
 from sft_toolkit.stages.effort_lengths import CountedLengths, GivenLengths, length_source
+from sft_toolkit.stages.effort_store import LengthStore, RememberedLengths
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +124,50 @@ def test_lengths_come_from_exactly_one_place():
     for both_or_none in ((None, None), (Path("tok"), "n")):
         with pytest.raises(UsageError, match="one place"):
             length_source(*both_or_none)
+
+
+def stored(folder, records, source):
+    store = LengthStore()
+    measured = [found for found in source.measure(records) if isinstance(found, list)]
+    store.add([record.id for record, found in zip(records, measured, strict=True)], measured)
+    return store.save(folder, source)
+
+
+@given(data=st.data())
+def test_remembered_lengths_are_those_of_their_source_in_any_order(data, tmp_path_factory):
+    lengths = data.draw(st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=9))
+    records = [given_lengths(found, f"id{index}") for index, found in enumerate(lengths)]
+    remembered = stored(tmp_path_factory.mktemp("store"), records, GivenLengths("n"))
+    batch = data.draw(st.permutations(records))
+    assert list(remembered.measure(batch)) == [record.extra["n"] for record in batch]
+    assert remembered.identity == {"column": "n"}
+
+
+def test_remembered_lengths_are_not_counted_again(tokenizer, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "tokenizer.json").write_bytes((tokenizer / "tokenizer.json").read_bytes())
+    records = [conversation(user(), assistant(words), name=f"id{words}") for words in (3, 1, 2)]
+    stored(tmp_path, records, CountedLengths(str(copy)))
+    (copy / "tokenizer.json").unlink()
+    remembered = RememberedLengths(CountedLengths(str(copy)), str(tmp_path))
+    assert list(remembered.measure(records)) == [[3], [1], [2]]
+
+
+def test_what_was_not_remembered_is_measured_by_the_source(tmp_path):
+    records = [given_lengths([index], f"id{index}") for index in range(6)]
+    remembered = stored(tmp_path, records[::2], GivenLengths("n"))
+    faulty = given_lengths([-1], "faulty")
+    *sound, error = remembered.measure([*records, faulty])
+    assert sound == [[0], [1], [2], [3], [4], [5]]
+    assert isinstance(error, RecordError)
+
+
+def test_an_id_that_was_there_before_is_not_remembered():
+    store = LengthStore()
+    store.add(["a", "b"], [[1], [2]])
+    with pytest.raises(ToolkitError, match="'b' occurs more than once"):
+        store.add(["c", "b"], [[3], [4]])
 
 
 @pytest.mark.parametrize(("content", "message"), [(None, "No such file"), ("{}", "not a tokenizer")])
