@@ -19,6 +19,7 @@ from sft_toolkit.shards.writer import describe, shard_writer
 from sft_toolkit.stages.base import Counters
 
 IGNORED = -100
+_TOKENS_PER_BATCH = 1 << 21
 _LABELS = (pa.field("labels", pa.list_(pa.int32())), pa.field("position_ids", pa.list_(pa.int32())))
 
 
@@ -42,8 +43,14 @@ class BlockWriter:
     def __call__(self, block: SequenceBlock) -> BlockReport:
         path = self.folder.shard_path(block.index)
         with shard_writer(path, packed_schema(self.labels), self.folder.unfinished) as writer:
+            pending = 0
             for documents in np.split(block.documents, block.offsets[1:-1]):
-                writer.write(packed_row(self.reader, documents, self.labels))
+                row = packed_row(self.reader, documents, self.labels)
+                writer.write(row)
+                pending += row["tokens"]
+                if pending >= _TOKENS_PER_BATCH:
+                    writer.flush()
+                    pending = 0
         report = BlockReport(block.index, describe(path, writer), Counters(records_out=len(block.documents)))
         self.folder.report(report, [])
         return report
