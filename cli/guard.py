@@ -26,6 +26,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **values: Any) -> None:
         signal.signal(signal.SIGTERM, _terminate)
+        # Arrow's own allocator keeps what it has freed: over many shards that would add up.
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         debug = bool(values.get("debug")) or "KOLIBRI_SFT_DEBUG" in os.environ
         try:
             code = _exit_code(functools.partial(command, *args, **values), debug)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from sft_toolkit.errors import RecordError
 from sft_toolkit.json_text import decode
 
@@ -53,9 +55,24 @@ def _message(index: int, turn: Any) -> dict[str, Any]:
     return {"role": _ROLES[speaker], "content": value, **rest}
 
 
+class _Call(msgspec.Struct):
+    """A call as JSON text; its arguments stay text, so that reading them can tell a duplicate key."""
+
+    name: str
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
 def _calls(index: int, value: Any) -> list[Any]:
+    if not isinstance(value, str):
+        return value if isinstance(value, list) else [value]
     try:
-        decoded = decode(value) if isinstance(value, str) else value
-    except ValueError as fault:
-        raise RecordError("bad_tool_calls", f"the call of turn {index} is not JSON: {fault}") from fault
-    return decoded if isinstance(decoded, list) else [decoded]
+        decoded = msgspec.json.decode(value, type=list[_Call] | _Call)
+    except (msgspec.DecodeError, RecursionError) as fault:
+        raise RecordError("bad_tool_calls", f"the call of turn {index} cannot be read: {fault}") from fault
+    calls = decoded if isinstance(decoded, list) else [decoded]
+    return [{"name": call.name, "arguments": _arguments(bytes(call.arguments).decode())} for call in calls]
+
+
+def _arguments(text: str) -> Any:
+    """Arguments given as a JSON string are that string; any other value stays the text that it is."""
+    return decode(text) if text.startswith('"') else text

@@ -15,7 +15,7 @@ from sft_toolkit.shards.atomic import atomic_path
 from sft_toolkit.shards.schemas import record_batch
 
 ROWS_PER_BATCH = 1024
-BYTES_PER_BATCH = 32 << 20
+BYTES_PER_BATCH = 8 << 20
 _TOKEN_COLUMNS = ("length", "tokens")
 
 

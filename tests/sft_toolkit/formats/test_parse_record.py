@@ -165,6 +165,21 @@ def test_sharegpt_with_calls_observations_and_tools_as_text() -> None:
     assert parsed.tools[0]["function"]["name"] == "rechnung"
 
 
+def test_a_duplicate_key_in_a_sharegpt_call_is_seen() -> None:
+    value = '{"name": "zahle", "arguments": {"betrag": 5, "betrag": 500}}'
+    record = {"conversations": [{"from": "human", "value": "x"}, {"from": "function_call", "value": value}]}
+    read = parse_record(record).messages[1].tool_calls[0]
+    assert (read.problem, read.arguments) == ("duplicate key betrag", '{"betrag": 5, "betrag": 500}')
+
+
+@pytest.mark.parametrize("arguments", ['{"a": 1}', '"{\\"a\\": 1}"'])
+def test_sharegpt_arguments_may_be_an_object_or_text(arguments: str) -> None:
+    value = f'[{{"name": "f", "arguments": {arguments}}}, {{"name": "g"}}]'
+    record = {"conversations": [{"from": "human", "value": "x"}, {"from": "function_call", "value": value}]}
+    calls = parse_record(record).messages[1].tool_calls
+    assert [(call.name, call.arguments) for call in calls] == [("f", {"a": 1}), ("g", {})]
+
+
 def test_alpaca_with_input_and_history() -> None:
     record = {
         "instruction": "Übersetze.",
