@@ -107,6 +107,12 @@ def progress_display(mode: str, silent: bool, name: str) -> Callable[[Counters],
     return _ProgressLine(name)
 
 
+def clear_progress() -> None:
+    """Take the line of progress off the terminal."""
+    if on_terminal():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
 def _show_nothing(counters: Counters) -> None:
     return None
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from sft_toolkit.cli.console import on_terminal, print_json, print_summary
+from sft_toolkit.cli.console import clear_progress, print_json, print_summary
 
 if TYPE_CHECKING:
     from sft_toolkit.runner import RunOptions, Summary
@@ -26,6 +25,5 @@ def tell(summary: Summary, run: RunOptions) -> None:
     if run.told == "json":
         print_json(summary.to_json())
     elif run.told == "text":
-        if on_terminal():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        clear_progress()
         print_summary(summary)

@@ -24,7 +24,7 @@ def edges_rows(edges: FittedEdges) -> list[tuple[Any, ...]]:
     labelled_by = _labelled_by(edges)
     return [
         (group_name(group), own.n, own.l30, own.l70, labelled_by[group_name(group)])
-        for group, own in edges.groups.items()
+        for group, own in sorted(edges.groups.items())
     ]
 
 
@@ -41,7 +41,7 @@ def split_rows(counters: Counters, edges: FittedEdges) -> list[tuple[Any, ...]]:
 
 def degenerate_groups(edges: FittedEdges) -> list[str]:
     """Groups whose labels hang on two edges that coincide."""
-    return [group_name(group) for group in edges.groups if edges.table.find(*group)[1].degenerate]
+    return [group_name(group) for group in sorted(edges.groups) if edges.table.find(*group)[1].degenerate]
 
 
 def _labelled_by(edges: FittedEdges) -> dict[str, str]:
