@@ -42,7 +42,10 @@ def test_missing_arguments_mean_the_empty_object(arguments: Any) -> None:
 
 
 def test_every_digit_of_a_number_survives_reading_and_writing() -> None:
-    text = b'{"id":"r","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"type":"function","function":{"name":"f","arguments":{"a":2512292042121000001,"b":16.20}}}]}]}'
+    text = (
+        b'{"id":"r","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":['
+        b'{"type":"function","function":{"name":"f","arguments":{"a":2512292042121000001,"b":16.20}}}]}]}'
+    )
     parsed = parse_record(decode(text))
     assert parsed.messages[1].tool_calls[0].arguments == {"a": 2512292042121000001, "b": Decimal("16.20")}
     assert encode(parsed.to_record()) == text
