@@ -34,7 +34,10 @@ def pack(
         bool, typer.Option("--labels", help="Add labels (-100: masked) and position_ids, for other trainers.")
     ] = False,
 ) -> None:
-    """Pack documents into sequences of a fixed capacity."""
+    """Pack documents into sequences of a fixed capacity.
+
+    --rows-per-shard counts sequences here; a shard ends at about 1 GiB in any case.
+    """
     from sft_toolkit.stages.pack import PackOptions, run_pack
 
     options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, run.seed)

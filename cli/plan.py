@@ -76,7 +76,8 @@ def _print_balance(comparison: Comparison) -> None:
 
 def _print_mix(comparison: Comparison) -> None:
     by_share = sorted(range(len(comparison.mix)), key=lambda place: -comparison.mix[place])
-    columns = [comparison.mix, *(figures.step_mix for figures in comparison.orders)]
+    shown = [figures for figures in comparison.orders if figures.order != "within-step"]  # the batches of random order
+    columns = [comparison.mix, *(figures.step_mix for figures in shown)]
     rows = [
         (comparison.datasets[place] or "-", *(f"{column[place]:.1%}" for column in columns))
         for place in by_share[:_DATASETS_SHOWN]
@@ -84,6 +85,6 @@ def _print_mix(comparison: Comparison) -> None:
     if rest := by_share[_DATASETS_SHOWN:]:
         sums = (sum(column[place] for place in rest) for column in columns)
         rows.append((f"{len(rest)} more", *(f"{share:.1%}" for share in sums)))
-    header = ("data set", "all data", *(figures.order for figures in comparison.orders))
+    header = ("data set", "all data", *(figures.order for figures in shown))
     print()
     print_table("data sets of one step, by tokens", header, rows, sys.stdout)

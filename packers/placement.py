@@ -10,10 +10,14 @@ first document of the queue, or NONE, `last[length]` the last one, and `behind[d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
@@ -21,7 +25,15 @@ NONE = -1
 _BIN = (1 << 32) - 1
 
 
-@njit(cache=True)
+def compiled(function: Function) -> Function:
+    """Compile on first call, and keep the machine code for later runs where there is a place that can be written."""
+    try:
+        return cast(Function, njit(cache=True)(function))
+    except RuntimeError:
+        return cast(Function, njit(function))
+
+
+@compiled
 def _best_fit(bins: Int64s, still_open: int, length: int) -> int:
     """Place in `bins` of the fullest open bin with `length` tokens free; `still_open` if there is none."""
     low, high = 0, still_open
@@ -34,7 +46,7 @@ def _best_fit(bins: Int64s, still_open: int, length: int) -> int:
     return low
 
 
-@njit(cache=True)
+@compiled
 def _put(bins: Int64s, place: int, free: int, which: int) -> None:
     """Write a bin's entry at `place` or as far to the left of it as its free space demands."""
     entry = free << 32 | which
@@ -44,7 +56,7 @@ def _put(bins: Int64s, place: int, free: int, which: int) -> None:
     bins[place] = entry
 
 
-@njit(cache=True)
+@compiled
 def _remove(bins: Int64s, place: int, still_open: int, count: int = 1) -> int:
     """Close `count` bins from `place` on; returns how many are still open."""
     for left in range(place, still_open - count):
@@ -52,7 +64,7 @@ def _remove(bins: Int64s, place: int, still_open: int, count: int = 1) -> int:
     return still_open - count
 
 
-@njit(cache=True)
+@compiled
 def _hold(held: Int32s, last: Int32s, behind: Int32s, document: int, length: int) -> None:
     behind[document] = NONE
     if held[length] == NONE:
@@ -62,14 +74,14 @@ def _hold(held: Int32s, last: Int32s, behind: Int32s, document: int, length: int
     last[length] = document
 
 
-@njit(cache=True)
+@compiled
 def _release(held: Int32s, behind: Int32s, length: int) -> int:
     document = int(held[length])
     held[length] = behind[document]
     return document
 
 
-@njit(cache=True)
+@compiled
 def _longest_held(held: Int32s, limit: int) -> int:
     """The greatest length held that is no more than `limit`, or 0."""
     for length in range(min(limit, len(held) - 1), 0, -1):
@@ -78,7 +90,7 @@ def _longest_held(held: Int32s, limit: int) -> int:
     return 0
 
 
-@njit(cache=True)
+@compiled
 def _close_exactly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill exactly `free` tokens with one held document or with two. Returns how many it took: 0, 1 or 2."""
     short = len(held) - 1
@@ -97,7 +109,7 @@ def _close_exactly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: 
     return 0
 
 
-@njit(cache=True)
+@compiled
 def _close_tightly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill up to `free` tokens, longest held documents first, the last one or two exactly. Returns how many it took."""
     taken = 0
@@ -113,7 +125,7 @@ def _close_tightly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: 
     return taken
 
 
-@njit(cache=True)
+@compiled
 def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_held: int) -> tuple[Int32s, int]:
     """Next-k-Fit with best fit and close fullest over lengths: int64[n] in stream order.
 
@@ -160,7 +172,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
     return bin_of, opened
 
 
-@njit(cache=True)
+@compiled
 def place_best_fit(lengths: Int64s, order: Int64s, capacity: int, chunk: int, carried: int) -> tuple[Int32s, int]:
     """Best fit of the documents in `order`: int64[n]; before each chunk all but the emptiest `carried` bins close.
 

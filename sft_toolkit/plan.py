@@ -118,10 +118,10 @@ def _plans(costs: NDArray[np.int64], options: PlanOptions) -> dict[str, Plan]:
     buffer, seed = options.buffer, options.seed
     return {
         "random": random_order(*shape, seed=seed),
-        "sorted buffer": sorted_buffer(*shape, buffer=buffer, seed=seed),
-        "within step": within_step(*shape, seed=seed),
-        "window plan": window_plan(*shape, buffer=buffer, deal=False, seed=seed),
-        "window plan, dealt": window_plan(*shape, buffer=buffer, seed=seed),
+        "sorted-buffer": sorted_buffer(*shape, buffer=buffer, seed=seed),
+        "within-step": within_step(*shape, seed=seed),
+        "window, undealt": window_plan(*shape, buffer=buffer, deal=False, seed=seed),
+        "window": window_plan(*shape, buffer=buffer, seed=seed),
     }
 
 

@@ -120,11 +120,15 @@ def _require_equal(
         )
 
 
-@dataclass(frozen=True)
 class DocumentReader:
-    """Reads documents from where a scan found them. Picklable; files are opened in the process that reads."""
+    """Reads documents from where a scan of `paths` found them. Picklable: files are opened where they are read."""
 
-    paths: tuple[Path, ...]
+    def __init__(self, paths: tuple[Path, ...]) -> None:
+        self._paths = paths
+        self._open = lru_cache(_OPEN_FILES)(_OpenFile)
+
+    def __reduce__(self) -> tuple[type[DocumentReader], tuple[tuple[Path, ...]]]:
+        return type(self), (self._paths,)
 
     def tokens(self, document: np.void, out: NDArray[np.int32]) -> None:
         """Fill `out`: int32[length] with a document's tokens."""
@@ -145,8 +149,8 @@ class DocumentReader:
         return name.decode()
 
     def _fill(self, document: np.void, out: memoryview, offset: int) -> None:
-        path = self.paths[int(document["file"])]
-        descriptor = _open_file(path).descriptor
+        path = self._paths[int(document["file"])]
+        descriptor = self._open(path).descriptor
         while out:
             count = os.preadv(descriptor, [out], offset)
             if not count:
@@ -160,8 +164,3 @@ class _OpenFile:
 
     def __del__(self) -> None:
         os.close(self.descriptor)
-
-
-@lru_cache(_OPEN_FILES)
-def _open_file(path: Path) -> _OpenFile:
-    return _OpenFile(path)
