@@ -33,8 +33,8 @@ def whole_folder(target: Path, force: bool) -> Iterator[Path]:
     """A temporary folder beside `target`: on success forced to the disk and renamed, on failure removed."""
     require_free(target, force)
     temporary = target.parent / f".{target.name}.{os.getpid()}.tmp"
-    temporary.mkdir()
     try:
+        temporary.mkdir()
         yield temporary
         sync(temporary)
         _replace(temporary, target)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import gcd, lcm
 
 from sft_toolkit.errors import UsageError
@@ -18,14 +19,14 @@ _EXACT = 2**53
 _HUGE_EXPONENT = re.compile(r"[eE][+-]?\d{4}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Combination:
     """sum(coefficients[i] * input[i]) / divisor, all float64."""
 
     coefficients: tuple[float, ...]
     divisor: float
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The first input that counts: the sum starts from its product."""
         return next(position for position, coefficient in enumerate(self.coefficients) if coefficient)
