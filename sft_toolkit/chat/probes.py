@@ -1,0 +1,113 @@
+"""Which forms a template wants its messages in, and what of them it writes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from sft_toolkit.chat.messages import Dialect
+from sft_toolkit.chat.probing import ANSWER, ARGUMENT, THOUGHT, TOOL, TOOLS, Probing, assistant, probe, result, user
+from sft_toolkit.chat.template import ChatTemplate
+from sft_toolkit.conversation import Message
+from sft_toolkit.errors import RecordError, ToolkitError
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """What decides whether a template writes a tool call: `calls` is 1, or 2 for several."""
+
+    calls: int
+    content: bool = False
+    reasoning: bool = False
+    last: bool = False
+
+
+class Probes:
+    """Answers about one template; each question is rendered once."""
+
+    def __init__(self, template: ChatTemplate) -> None:
+        """Raises ToolkitError where the template writes no answer however it is asked."""
+        self.probing = Probing(template, _find_dialect(template))
+        self.writes_call = lru_cache(None)(self._writes_call)
+        self.writes_role = lru_cache(None)(self._writes_role)
+        self.writes_reasoning = lru_cache(None)(self._writes_reasoning)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.probing.dialect
+
+    def _writes_call(self, shape: CallShape) -> bool:
+        return _writes_call(self.probing, shape)
+
+    def _writes_role(self, role: str, position: int) -> bool:
+        """True where the text of such a message comes out; `position` is 0 for the first message, else 1."""
+        return _writes_role(self.probing, role, position)
+
+    def _writes_reasoning(self, last: bool) -> bool:
+        """Whether the reasoning of the last answer, or of one before the last question, is written."""
+        later = [] if last else [user(), assistant()]
+        try:
+            return THOUGHT in self.probing.said(probe(user(), assistant(ANSWER, THOUGHT), *later), 1)
+        except RecordError:
+            return False
+
+    def preamble(self) -> str:
+        """What the template writes before the first message where no system message is given."""
+        traced = self.probing.trace(probe(user(), assistant()))
+        first = traced.stretches[0]
+        return traced.text[: first[0].begin] if first else ""
+
+
+def _find_dialect(template: ChatTemplate) -> Dialect:
+    dialect = _with_calls(template, Dialect(parts=_wants_parts(template)))
+    developer = _writes_role(Probing(template, dialect), "developer", 0)
+    return replace(dialect, developer_as_system=not developer)
+
+
+def _wants_parts(template: ChatTemplate) -> bool:
+    """Raises ToolkitError where the template takes neither text nor parts."""
+    faults = []
+    for parts in (False, True):
+        try:
+            if ANSWER in Probing(template, Dialect(parts=parts)).said(probe(user(), assistant()), 1):
+                return parts
+            faults.append("it leaves the answer out")
+        except RecordError as fault:
+            faults.append(fault.detail)
+    raise ToolkitError(f"the chat template cannot render a question and an answer: {faults[0]}")
+
+
+def _with_calls(template: ChatTemplate, dialect: Dialect) -> Dialect:
+    """The first way of giving tool calls that the template writes, else the usual one."""
+    for text, null, short in itertools.product((False, True), repeat=3):
+        candidate = replace(dialect, text_arguments=text, null_content=null, short_ids=short)
+        if _writes_call(Probing(template, candidate), CallShape(1)):
+            return candidate
+    return dialect
+
+
+def _writes_call(probing: Probing, shape: CallShape) -> bool:
+    """True where every call of a turn of this shape comes out in that turn, with name and argument."""
+    turn = assistant(ANSWER if shape.content else None, THOUGHT if shape.reasoning else None, shape.calls)
+    later = [] if shape.last else [*map(result, range(shape.calls)), assistant("done")]
+    try:
+        said = probing.said(probe(user(), turn, *later, tools=TOOLS), 1)
+    except RecordError:
+        return False
+    return all(f"{word}{number}" in said for word in (TOOL, ARGUMENT) for number in range(shape.calls))
+
+
+def _writes_role(probing: Probing, role: str, position: int) -> bool:
+    word = f"kolibri{role}"
+    asked = [] if role == "user" else [user()]
+    if role == "tool":
+        messages = [user(), assistant(None, calls=1), result(0, word), assistant()]
+    elif position == 0:
+        messages = [Message(role, word), *asked, assistant()]
+    else:
+        messages = [user(), assistant(), Message(role, word), *asked, assistant()]
+    try:
+        return word in probing.trace(probe(*messages)).text
+    except RecordError:
+        return False

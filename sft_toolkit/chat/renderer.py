@@ -1,0 +1,264 @@
+"""A conversation to token ids with an exact loss mask: template, spans and tokenizer put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sft_toolkit.chat.control_text import holds_control_text, inert_ranges
+from sft_toolkit.chat.facts import TemplateFacts, template_facts
+from sft_toolkit.chat.folder import TokenizerFolder, read_template
+from sft_toolkit.chat.messages import prepare
+from sft_toolkit.chat.probes import CallShape, Probes
+from sft_toolkit.chat.rendered import Range, Rendered, Span
+from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate, Messages, Tools
+from sft_toolkit.chat.tokens import ChatTokenizer, Located, first_token_from
+from sft_toolkit.chat.turn_probes import find_rules
+from sft_toolkit.chat.turns import Turn, TurnRules
+from sft_toolkit.conversation import Conversation, Message
+from sft_toolkit.errors import RecordError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+Train = Literal["all", "last"]
+
+_CHARACTERS_AT_ONCE = 1 << 20
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A rendered conversation that is not tokenised yet."""
+
+    conversation: Conversation
+    text: str
+    turns: list[Turn]
+    inert: list[Range]
+    notes: Counter[str] = field(default_factory=Counter)
+
+
+class Renderer:
+    """Renders conversations with one chat template and one tokenizer.
+
+    `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
+    block that a generation prompt would give is trained nonetheless. `today` is what a template that asks for the date
+    is told.
+    """
+
+    def __init__(
+        self,
+        folder: TokenizerFolder,
+        chat_template: str | None = None,
+        *,
+        train: Train = "all",
+        train_empty_think: bool = False,
+        today: date = DEFAULT_DATE,
+    ) -> None:
+        source = chat_template if chat_template is not None else folder.require_template()
+        self.template = ChatTemplate(source, folder.special_tokens, today)
+        self.tokenizer = ChatTokenizer(folder, source)
+        self.probes = Probes(self.template)
+        self._train = train
+        self._train_empty_think = train_empty_think
+
+    @classmethod
+    def from_folder(cls, path: str | Path, chat_template: str | Path | None = None, **options: Any) -> Renderer:
+        """From a folder in Hugging Face layout, and a template file that replaces the folder's own.
+
+        Raises ToolkitError where tokenizer or template are missing, broken, or cannot carry an exact mask.
+        """
+        folder = TokenizerFolder.read(Path(path))
+        return cls(folder, None if chat_template is None else read_template(Path(chat_template)), **options)
+
+    @cached_property
+    def facts(self) -> TemplateFacts:
+        return template_facts(self.template, self.tokenizer, self.probes, self.rules)
+
+    @cached_property
+    def rules(self) -> TurnRules:
+        return find_rules(self.probes.probing, self.tokenizer.control_pattern, self._train_empty_think)
+
+    def render(self, conversation: Conversation) -> Rendered:
+        """Raises RecordError where the conversation has no exact rendering with this template."""
+        (rendered,) = self.render_batch([conversation])
+        if isinstance(rendered, RecordError):
+            raise rendered
+        return rendered
+
+    def render_batch(self, conversations: list[Conversation]) -> list[Rendered | RecordError]:
+        """Per conversation what `render` gives, or the error it would raise."""
+        drafts = [self._drafted(conversation) for conversation in conversations]
+        texts = [draft.text for draft in drafts if isinstance(draft, _Draft)]
+        encodings = self._encoded(texts)
+        return [self._finished(draft, next(encodings)) if isinstance(draft, _Draft) else draft for draft in drafts]
+
+    def offsets(self, rendered: Rendered) -> np.ndarray:
+        """Characters of each token, int32[n, 2]; empty for a BOS or EOS that is not in the text."""
+        (encoding,) = self.tokenizer.encode([rendered.text])
+        located = self.tokenizer.encode_inert(rendered.text, encoding, rendered.inert)
+        before = self._missing_prefix(located.ids)
+        after = len(rendered.input_ids) - len(before) - len(located)
+        ends = np.full((after, 2), len(rendered.text), np.int32)
+        return np.concatenate([np.zeros((len(before), 2), np.int32), located.offsets, ends])
+
+    def _drafted(self, conversation: Conversation) -> _Draft | RecordError:
+        try:
+            return self._draft(conversation)
+        except RecordError as error:
+            return error
+
+    def _draft(self, conversation: Conversation) -> _Draft:
+        notes: Counter[str] = Counter()
+        self._require_roles(conversation)
+        self._require_calls(conversation)
+        messages = prepare(conversation, self.probes.dialect, notes)
+        tools = conversation.tools or None
+        variables = {} if conversation.effort is None else {"effort": conversation.effort}
+        traced = self.template.trace(messages, tools, variables)
+        turns = [
+            self.rules.turn(traced, traced.of(index), conversation.messages)
+            for index, message in enumerate(conversation.messages)
+            if message.role == "assistant"
+        ]
+        return _Draft(conversation, traced.text, turns, self._inert(messages, tools, traced.text, variables), notes)
+
+    def _require_roles(self, conversation: Conversation) -> None:
+        for index, message in enumerate(conversation.messages):
+            role = message.role
+            if role == "developer" and self.probes.dialect.developer_as_system:
+                role = "system"
+            if role != "assistant" and message.text and not self.probes.writes_role(role, min(index, 1)):
+                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
+
+    def _require_calls(self, conversation: Conversation) -> None:
+        final = len(conversation.messages) - 1
+        for index, message in enumerate(conversation.messages):
+            if message.tool_calls:
+                shape = CallShape(
+                    min(len(message.tool_calls), 2), bool(message.text), bool(message.reasoning), index == final
+                )
+                if not self.probes.writes_call(shape):
+                    raise RecordError(
+                        "tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}"
+                    )
+
+    def _inert(self, messages: Messages, tools: Tools, text: str, variables: dict[str, Any]) -> list[Range]:
+        pattern = self.tokenizer.control_pattern
+        if pattern is None or not holds_control_text(pattern, messages, tools):
+            return []
+
+        def render(messages: Messages, tools: Tools) -> str:
+            return self.template.render(messages, tools, variables)
+
+        return inert_ranges(pattern, messages, tools, render, text)
+
+    def _encoded(self, texts: list[str]) -> Iterator[Encoding]:
+        """Encodings in order. They take some 100 bytes a token, so only about 1M characters are held at once."""
+        start, held = 0, 0
+        for end, text in enumerate(texts, 1):
+            held += len(text)
+            if held >= _CHARACTERS_AT_ONCE or end == len(texts):
+                yield from self.tokenizer.encode(texts[start:end])
+                start, held = end, 0
+
+    def _missing_prefix(self, ids: np.ndarray) -> np.ndarray:
+        """What the tokenizer puts before a text and this text does not begin with."""
+        prefix = self.tokenizer.prefix
+        return prefix[:0] if np.array_equal(ids[: len(prefix)], prefix) else prefix
+
+    def _finished(self, draft: _Draft, encoding: Encoding) -> Rendered | RecordError:
+        try:
+            tokens: Encoding | Located = encoding
+            if draft.inert:
+                tokens = self.tokenizer.encode_inert(draft.text, encoding, draft.inert)
+            return self._masked(draft, tokens)
+        except RecordError as error:
+            return error
+
+    def _masked(self, draft: _Draft, tokens: Encoding | Located) -> Rendered:
+        ids = np.asarray(tokens.ids, np.int32)
+        before = self._missing_prefix(ids)
+        spans = [self._span(draft, turn, tokens, ids, len(before)) for turn in draft.turns]
+        self._note(draft, spans)
+        after = self._appended(draft, spans)
+        if len(after):
+            spans[-1] = replace(spans[-1], tokens=_grown(spans[-1].tokens, len(before) + len(ids)))
+        if len(before) or len(after):
+            ids = np.concatenate([before, ids, after])
+        mask = np.zeros(len(ids), np.bool_)
+        for span in spans:
+            for begin, end in span.tokens if span.trained else ():
+                mask[begin:end] = True
+        mask[:1] = False
+        return Rendered(draft.text, ids, mask, spans, +draft.notes, draft.inert)
+
+    def _span(self, draft: _Draft, turn: Turn, tokens: Encoding | Located, ids: np.ndarray, shift: int) -> Span:
+        length = len(draft.text)
+        ranges = []
+        for begin, end in turn.pieces:
+            first, straddles_begin = first_token_from(tokens, begin, length)
+            after, straddles_end = first_token_from(tokens, end, length)
+            draft.notes["straddling_tokens"] += straddles_begin + straddles_end
+            ranges.append((first + shift, after + shift))
+        if turn.stop and ids[after - 1] != self.tokenizer.control[turn.stop]:
+            raise RecordError(
+                "offsets_do_not_map", f"the tokenizer does not place {turn.stop} of message {turn.message} in the text"
+            )
+        return Span(
+            message=turn.message,
+            begin=turn.begin,
+            header_end=turn.header_end,
+            pieces=turn.pieces,
+            tokens=tuple(ranges),
+            stop=turn.stop,
+            trained=self._is_trained(draft.conversation.messages, turn.message),
+            reasoning=_writes_reasoning(draft, turn),
+        )
+
+    def _note(self, draft: _Draft, spans: list[Span]) -> None:
+        notes = draft.notes
+        lost = "dropped_reasoning" if self.facts.reasoning else "reasoning_not_rendered"
+        notes[lost] += sum(span.reasoning is False for span in spans)
+        notes["history_stop_left_out"] += sum(turn.foreign_stop for turn in draft.turns)
+        if self.rules.headers:
+            notes["turns_without_header"] += sum(span.header_end == span.begin for span in spans)
+        notes["control_text"] += len(draft.inert)
+        first = draft.conversation.messages[0].role
+        notes["inserted_default_system"] += self.facts.inserts_default_system and first not in ("system", "developer")
+        notes["fixed_date"] += self.template.asks_for_date
+
+    def _is_trained(self, messages: list[Message], index: int) -> bool:
+        return messages[index].trained and (self._train == "all" or index == len(messages) - 1)
+
+    def _appended(self, draft: _Draft, spans: list[Span]) -> np.ndarray:
+        """EOS, where the conversation ends in an answer that the template does not end."""
+        eos = self.tokenizer.eos
+        ends_open = bool(spans) and not spans[-1].stop and spans[-1].message == len(draft.conversation.messages) - 1
+        if not ends_open:
+            return np.empty(0, np.int32)
+        if eos is None:
+            draft.notes["turns_without_stop"] += 1
+            return np.empty(0, np.int32)
+        draft.notes["eos_appended"] += 1
+        return np.array([eos], np.int32)
+
+
+def _grown(ranges: tuple[Range, ...], token: int) -> tuple[Range, ...]:
+    """The ranges with `token` added, which follows the last of them unless something untrained stands between."""
+    if ranges and ranges[-1][1] == token:
+        return (*ranges[:-1], (ranges[-1][0], token + 1))
+    return (*ranges, (token, token + 1))
+
+
+def _writes_reasoning(draft: _Draft, turn: Turn) -> bool | None:
+    reasoning = (draft.conversation.messages[turn.message].reasoning or "").strip()
+    if not reasoning:
+        return None
+    return bool(turn.pieces) and draft.text.find(reasoning, turn.begin, turn.pieces[-1][1]) >= 0

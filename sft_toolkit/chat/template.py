@@ -1,0 +1,158 @@
+"""Chat templates as inference engines run them: Jinja in a sandbox, with the helpers that such templates expect."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, NoReturn
+
+import jinja2
+import xxhash
+from jinja2 import nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from sft_toolkit.chat.trace import Hooks, Traced, Tracer, instrument
+from sft_toolkit.errors import RecordError, ToolkitError
+
+DEFAULT_DATE = date(2026, 1, 1)
+"""What a template that asks for today's date is told, unless the user says otherwise: two runs must agree."""
+
+Messages = list[dict[str, Any]]
+Tools = list[dict[str, Any]] | None
+
+
+class ChatTemplate:
+    """A compiled template. `special_tokens` are its variables bos_token, eos_token and the like.
+
+    Raises ToolkitError where the source is not a template.
+    """
+
+    def __init__(
+        self, source: str, special_tokens: Mapping[str, str] | None = None, today: date = DEFAULT_DATE
+    ) -> None:
+        self.source = source
+        self.special_tokens = dict(special_tokens or {})
+        self.today = today
+        try:
+            environment = _environment(today)
+            tree = instrument(environment.parse(source))
+            code = environment.compile(tree, "chat_template")
+        except jinja2.TemplateError as fault:
+            line = getattr(fault, "lineno", None)
+            where = f" (line {line})" if line else ""
+            raise ToolkitError(f"chat template{where}: {fault}", "it does not compile as Jinja") from fault
+        self._template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
+
+    @cached_property
+    def digest(self) -> str:
+        return xxhash.xxh3_128_hexdigest(self.source.encode())
+
+    @property
+    def asks_for_date(self) -> bool:
+        return "strftime_now" in self.source
+
+    def render(
+        self, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool = False
+    ) -> str:
+        """The text. Raises RecordError `template_error` with what the template said."""
+        return self._render(Hooks.silent(), messages, tools, variables, generation_prompt)
+
+    def trace(
+        self, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool = False
+    ) -> Traced:
+        """The text that `render` gives, with the stretch that each message wrote.
+
+        Raises RecordError: `template_error`, or `untraceable_template` where the marks would change the text.
+        """
+        tracer = Tracer(messages)
+        marked = self._render(tracer.hooks(), messages, tools, variables, generation_prompt)
+        traced = tracer.read(marked)
+        if tracer.captured and traced.text != self.render(messages, tools, variables, generation_prompt):
+            raise RecordError("untraceable_template", "the chat template measures or cuts what its message loop wrote")
+        return traced
+
+    def _render(
+        self, hooks: Hooks, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool
+    ) -> str:
+        try:
+            return self._template.render(
+                messages=messages,
+                tools=tools,
+                documents=None,
+                add_generation_prompt=generation_prompt,
+                **self.special_tokens,
+                **variables,
+                **hooks.variables,
+            )
+        except Exception as fault:  # a template can raise whatever Python can
+            said = " ".join(str(fault).split()) or type(fault).__name__
+            raise RecordError("template_error", f"the chat template refuses the conversation: {said}") from fault
+
+
+class _Generation(Extension):
+    """The `{% generation %}` block: a scope of its own, as in transformers, and its extent marked when tracing."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> nodes.CallBlock:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_block", [nodes.ContextReference()]), [], [], body, lineno=line)
+
+    @staticmethod
+    def _block(context: Context, caller: Macro) -> str:
+        generated: str = Hooks.of(context).generated(caller())
+        return generated
+
+
+def _environment(today: date) -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = _raise
+    environment.globals["strftime_now"] = datetime.combine(today, time()).strftime
+    return environment
+
+
+def _raise(message: str) -> NoReturn:
+    raise jinja2.TemplateError(message)
+
+
+_DECIMAL = f"decimal:{secrets.token_hex(16)}:"
+
+
+def tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | str | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """`json.dumps` with the defaults that chat templates rely on, except that a Decimal keeps its digits (16.20)."""
+    text = json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+        default=_as_marked_text,
+    )
+    if _DECIMAL not in text:
+        return text
+    head, *others = text.split(f'"{_DECIMAL}')
+    return head + "".join(number + rest for number, _, rest in (other.partition('"') for other in others))
+
+
+def _as_marked_text(value: Any) -> str:
+    """Text that only this process can have written, from which `tojson` takes the digits."""
+    if isinstance(value, Decimal):
+        return f"{_DECIMAL}{value}"
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")

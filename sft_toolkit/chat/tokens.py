@@ -1,0 +1,197 @@
+"""Text to token ids in one pass, and characters to tokens by the offsets of that pass."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+
+from sft_toolkit.chat.folder import TokenizerFolder
+from sft_toolkit.errors import RecordError, ToolkitError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+Range = tuple[int, int]
+
+
+class ChatTokenizer:
+    """A tokenizer for rendered conversations. `template_source` tells which added tokens are control tokens.
+
+    Control tokens are the special ones and whatever else the vocabulary adds and the template writes (`<think>`).
+    The post-processor is taken off: it would add special tokens and trim offsets.
+    """
+
+    def __init__(self, folder: TokenizerFolder, template_source: str) -> None:
+        self._folder = folder
+        self._specification = _specification(folder)
+        self._tokenizer = _tokenizer(self._specification)
+        self.prefix = self._find_prefix()
+        """Ids (int32) that this tokenizer puts before a text at inference: BOS, or nothing."""
+        self._tokenizer.post_processor = None
+        self.control: dict[str, int] = {
+            token["content"]: token["id"]
+            for token in self._specification["added_tokens"]
+            if token["special"] or (token["content"].strip() and token["content"] in template_source)
+        }
+        self._require_exact_offsets()
+
+    @cached_property
+    def digest(self) -> str:
+        return xxhash.xxh3_128_hexdigest(self._folder.tokenizer_json)
+
+    @cached_property
+    def control_pattern(self) -> re.Pattern[str] | None:
+        """Matches any control token, the longest first; None where there are none."""
+        texts = sorted(self.control, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, texts))) if texts else None
+
+    @property
+    def bos(self) -> str | None:
+        return self._folder.special_tokens.get("bos_token")
+
+    @property
+    def eos(self) -> int | None:
+        """Id of the end-of-sequence token."""
+        return self._tokenizer.token_to_id(self._folder.special_tokens.get("eos_token", ""))
+
+    def encode(self, texts: list[str]) -> list[Encoding]:
+        """One encoding per text, without special tokens that the text does not write itself."""
+        encodings: list[Encoding] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        return encodings
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of the ids, special tokens included."""
+        text: str = self._tokenizer.decode([int(token) for token in ids], skip_special_tokens=False)
+        return text
+
+    def encode_inert(self, text: str, encoding: Encoding, inert: list[Range]) -> Located:
+        """Tokens of `text`, where control tokens inside the `inert` characters are tokenised as plain text.
+
+        Everything between two live control tokens that holds inert text is encoded again with control tokens off.
+        Raises RecordError `control_text` where this tokenizer makes a control token of plain text all the same.
+        """
+        ids, offsets = np.array(encoding.ids, np.int32), np.array(encoding.offsets, np.int32).reshape(-1, 2)
+        live = [
+            (int(begin), int(end))
+            for begin, end in offsets[np.isin(ids, list(self.control.values()))]
+            if not any(first <= begin and end <= last for first, last in inert)
+        ]
+        gaps = zip([0, *(end for _, end in live)], [*(begin for begin, _ in live), len(text)], strict=True)
+        for low, high in sorted({gap for gap in gaps if any(gap[0] <= begin < gap[1] for begin, _ in inert)}):
+            plain = self._plain.encode(text[low:high], add_special_tokens=False)
+            if any(token in plain.ids for token in self.control.values()):
+                raise RecordError("control_text", "text of a message holds a control token that cannot be made inert")
+            first, last = np.searchsorted(offsets[:, 0], [low, high])
+            ids = np.concatenate([ids[:first], np.array(plain.ids, np.int32), ids[last:]])
+            moved = np.array(plain.offsets, np.int32).reshape(-1, 2) + np.int32(low)
+            offsets = np.concatenate([offsets[:first], moved, offsets[last:]])
+        return Located(ids, offsets)
+
+    @cached_property
+    def _plain(self) -> Tokenizer:
+        """The same tokenizer with all control tokens read as plain text."""
+        added = [
+            {**token, "special": token["content"] in self.control} for token in self._specification["added_tokens"]
+        ]
+        tokenizer = _tokenizer({**self._specification, "added_tokens": added, "post_processor": None})
+        tokenizer.encode_special_tokens = True
+        return tokenizer
+
+    def _find_prefix(self) -> np.ndarray:
+        encoding = self._tokenizer.encode("x")
+        special = encoding.special_tokens_mask
+        added = encoding.ids[: special.index(0)] if 0 in special else []
+        bos = self._tokenizer.token_to_id(self._folder.special_tokens.get("bos_token", ""))
+        if self._folder.adds_bos is False:
+            added = [token for token in added if token != bos]
+        elif self._folder.adds_bos and bos is not None and bos not in added:
+            added = [bos]
+        return np.array(added, np.int32)
+
+    def _require_exact_offsets(self) -> None:
+        """A normaliser may fold, drop or insert characters: offsets must lead back to the text all the same."""
+        words = "Über ﬁne ½ é 漢字 \u00a0 naïve\n\tx  y. "
+        texts = [text for text in self.control if self._tokenizer.token_to_id(text) is not None][:64]
+        probe = "".join(f"{words}{text}" for text in texts or [""])
+        located = Located.of(self.encode([probe])[0])
+        begins, ends = located.offsets.T
+        exact = all(
+            located.ids[place] not in self.control.values() or self.control.get(probe[begin:end].strip()) is not None
+            for place, (begin, end) in enumerate(located.offsets)
+        )
+        if not exact or (np.diff(begins) < 0).any() or (ends > len(probe)).any():
+            raise ToolkitError(
+                f"{self._folder.path}: the tokenizer's offsets do not lead back to the text",
+                "its normaliser changes texts so that a loss mask cannot be placed",
+            )
+
+
+class Located:
+    """Ids (int32[n]) with the characters of each (int32[n, 2]); answers as an Encoding does where a mask needs it."""
+
+    def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
+        self.ids = ids
+        self.offsets = offsets
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Located:
+        return cls(np.array(encoding.ids, np.int32), np.array(encoding.offsets, np.int32).reshape(-1, 2))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def char_to_token(self, char: int) -> int | None:
+        """First token that covers the character."""
+        covering = np.flatnonzero((self.offsets[:, 0] <= char) & (char < self.offsets[:, 1]))
+        return int(covering[0]) if len(covering) else None
+
+    def token_to_chars(self, token: int) -> Range:
+        begin, end = self.offsets[token]
+        return int(begin), int(end)
+
+
+def first_token_from(encoding: Encoding | Located, char: int, end: int) -> tuple[int, bool]:
+    """Index of the first token that begins at `char` or later, and whether a token straddles `char`.
+
+    `end` is the length of the text. A character that no token covers (a trimmed space) belongs to what follows.
+    """
+    count = len(encoding)
+    while char < end:
+        token = encoding.char_to_token(char)
+        if token is not None:
+            first = token
+            while token < count and _begin(encoding, token) < char:
+                token += 1
+            return token, token > first
+        char += 1
+    return count, False
+
+
+def _begin(encoding: Encoding | Located, token: int) -> int:
+    characters = encoding.token_to_chars(token)
+    return characters[0] if characters is not None else 0
+
+
+def _specification(folder: TokenizerFolder) -> dict[str, Any]:
+    try:
+        value = json.loads(folder.tokenizer_json)
+    except ValueError as fault:
+        raise ToolkitError(f"{folder.path}/tokenizer.json: not JSON: {fault}") from fault
+    if not isinstance(value, dict) or "model" not in value:
+        raise ToolkitError(f"{folder.path}/tokenizer.json: not a tokenizer")
+    return {**value, "truncation": None, "padding": None, "added_tokens": value.get("added_tokens") or []}
+
+
+def _tokenizer(specification: dict[str, Any]) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_str(json.dumps(specification))
+    except Exception as fault:  # tokenizers raises no narrower class
+        raise ToolkitError(f"tokenizer.json: not a tokenizer: {fault}") from fault

@@ -1,0 +1,153 @@
+"""How a template begins and ends what an assistant says: found by comparing renderings."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sft_toolkit.chat.probing import ANSWER, ARGUMENT, THOUGHT, TOOLS, Probing, assistant, probe, result, user
+from sft_toolkit.chat.turns import TurnRules
+from sft_toolkit.conversation import Conversation, Message
+from sft_toolkit.errors import RecordError
+
+Variables = dict[str, Any]
+
+_THINKING_OFF: tuple[Variables, ...] = ({"enable_thinking": False}, {"thinking": False}, {"effort": "none"})
+_THINKING_ON: tuple[Variables, ...] = (
+    {},
+    {"enable_thinking": True},
+    {"thinking": True},
+    *({"effort": effort} for effort in ("low", "medium", "high")),
+)
+
+
+def find_rules(probing: Probing, control: re.Pattern[str] | None, train_empty_think: bool) -> TurnRules:
+    """With `train_empty_think`, an empty thinking block counts as the model's own.
+
+    `control` matches the control tokens of the tokenizer that goes with the template.
+    """
+    search = _Search(probing, control)
+    stops = search.stops()
+    history = search.last_control(search.history, 1)
+    return TurnRules(
+        headers=tuple(sorted(search.headers(train_empty_think), key=lambda text: (-len(text), text))),
+        stops=tuple(sorted(stops)),
+        history_stops=tuple(sorted(history - stops)) if stops else (),
+        trailing="" if stops else search.trailing(),
+        control=control,
+    )
+
+
+def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
+    """Whether `{% generation %}` marks what our rules find, white space aside; None where a template has none."""
+    conversation = probe(user(), assistant(), user(), assistant())
+    traced = probing.trace(conversation)
+    if not traced.generated:
+        return None
+    turns = [rules.turn(traced, traced.of(index), conversation.messages) for index in (1, 3)]
+    ours = [traced.text[begin:end].strip() for turn in turns for begin, end in turn.pieces]
+    return ours == [traced.text[begin:end].strip() for begin, end in traced.generated]
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    probing: Probing
+    control: re.Pattern[str] | None
+
+    @property
+    def history(self) -> Conversation:
+        """Its first answer lies before the last question."""
+        return probe(user(), assistant(), user(), assistant("done"))
+
+    def stops(self) -> set[str]:
+        """Control tokens that end the last answer, or the last call where answers have such a token."""
+        answers = (probe(user(), assistant()), probe(user(), assistant(ANSWER, THOUGHT)))
+        found = {stop for conversation in answers for stop in self.last_control(conversation, 1)}
+        if found:
+            found |= self.last_control(probe(user(), assistant(None, calls=1), tools=TOOLS), 1)
+        return found
+
+    def last_control(self, conversation: Conversation, message: int) -> set[str]:
+        """The control token that ends a message, white space aside; no token that the message itself holds."""
+        said = self._said(conversation, message).rstrip()
+        words = [said.rfind(word) + len(word) for word in (ANSWER, ARGUMENT) if word in said]
+        if self.control is None or not words:
+            return set()
+        return {match[0] for match in self.control.finditer(said, max(words)) if match.end() == len(said)}
+
+    def trailing(self) -> str:
+        """White space after an earlier answer."""
+        said = self._said(self.history, 1)
+        return said[len(said.rstrip()) :]
+
+    def headers(self, train_empty_think: bool) -> set[str]:
+        """Beginnings of answers that a generation prompt gives.
+
+        A prompt that lets the model think gives as much of an answer as they share; one with an empty thinking block
+        gives it wholly or not at all.
+        """
+        beginnings = set(self._beginnings())
+        given = {self._shared(prompt, beginning) for prompt in self._prompts(_THINKING_ON) for beginning in beginnings}
+        if not train_empty_think:
+            prompts = set(self._prompts(_THINKING_OFF))
+            given |= {prompt for prompt in prompts for beginning in beginnings if beginning.startswith(prompt)}
+        return given - {""}
+
+    def _prompts(self, settings: tuple[Variables, ...]) -> Iterator[str]:
+        """What a generation prompt adds, with and without what any ending of the text adds (Phi-3: EOS)."""
+        contexts = (
+            [user()],
+            [Message("system", "s"), user()],
+            [user(), assistant(), user()],
+            [user(), assistant(None, calls=1), result(0)],
+            [user(), assistant()],
+        )
+        for messages, tools, variables in itertools.product(contexts, ([], TOOLS), settings):
+            try:
+                asked = self.probing.trace(probe(*messages, tools=tools), generation_prompt=True, **variables)
+                plain = self.probing.trace(probe(*messages, tools=tools), **variables)
+            except RecordError:
+                continue
+            differs = _common_length(asked.text, plain.text)
+            ends = [stretch.end for stretches in asked.stretches for stretch in stretches]
+            yield asked.text[differs:]
+            yield asked.text[min(differs, max(ends, default=differs)) :]
+
+    def _beginnings(self) -> Iterator[str]:
+        """What the template writes before an answer, whatever the answer: at the end, in history, after a tool."""
+        places: tuple[tuple[list[Message], list[Message]], ...] = (
+            ([user()], []),
+            ([user()], [user(), assistant()]),
+            ([user(), assistant(None, calls=1), result(0)], []),
+        )
+        for (before, after), reasoned in itertools.product(places, (False, True)):
+            first, second = (
+                self._said(
+                    probe(*before, assistant(word, word if reasoned else None), *after, tools=TOOLS), len(before)
+                )
+                for word in ("A", "B")
+            )
+            yield first[: _common_length(first, second)]
+
+    def _said(self, conversation: Conversation, message: int) -> str:
+        """Nothing, where the template refuses the conversation."""
+        try:
+            return self.probing.said(conversation, message)
+        except RecordError:
+            return ""
+
+    def _shared(self, prompt: str, beginning: str) -> str:
+        """The longest common prefix that cuts neither a control token nor a word of the prompt."""
+        length = _common_length(prompt, beginning)
+        control = f"{self.control.pattern}|" if self.control is not None else ""
+        ends = [match.end() for match in re.finditer(rf"{control}\s|[^\s<]+|<[^\s<]*", prompt)]
+        return prompt[: max((end for end in ends if end <= length), default=0)]
+
+
+def _common_length(first: str, second: str) -> int:
+    """Number of characters that two texts begin with in common."""
+    differing = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(differing, min(len(first), len(second)))

@@ -1,0 +1,83 @@
+"""Which characters of a message's stretch the model must produce: the header is given to it, the stop token is not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sft_toolkit.chat.trace import Stretch, Traced
+from sft_toolkit.conversation import Message
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One assistant message in the text. The model produces `pieces`; other messages may stand between them.
+
+    `stop` is the control token that ends the turn, "" where the text holds none; it may lie beyond the message's
+    own stretch where the next role marker ends the turn. `foreign_stop`: the template shows this turn, once it is
+    history, with another ending than the model must produce; that ending is left out.
+    """
+
+    message: int
+    begin: int
+    header_end: int
+    pieces: tuple[Range, ...]
+    stop: str
+    foreign_stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRules:
+    """What a template writes around what the model says, as `probes` found it.
+
+    `headers`: what a generation prompt can give, the longest first. `stops`: control tokens that end a turn, empty
+    where only the next role marker does. `history_stops`: other control tokens that earlier turns are shown with.
+    `trailing`: white space that follows what the model says in a template without stop tokens.
+    """
+
+    headers: tuple[str, ...]
+    stops: tuple[str, ...]
+    history_stops: tuple[str, ...]
+    trailing: str
+    control: re.Pattern[str] | None
+
+    def turn(self, traced: Traced, stretch: Stretch, messages: list[Message]) -> Turn:
+        """Divide the stretch of an assistant message."""
+        text = traced.text
+        header = next((header for header in self.headers if text.startswith(header, stretch.begin, stretch.end)), "")
+        begin = header_end = stretch.begin + len(header)
+        pieces: list[Range] = []
+        for inner in stretch.inner:
+            if messages[inner.message].role != "assistant":
+                pieces.append((begin, self._extended(text, inner.begin)[0]))
+                begin = inner.end
+        last = stretch.message + 1 == len(messages)
+        goes_on = not last and messages[stretch.message + 1].role == "assistant"
+        end, stop, foreign = self._end(text, begin, stretch.end, goes_on)
+        pieces.append((begin, end))
+        produced = tuple((first, after) for first, after in pieces if after > first)
+        return Turn(stretch.message, stretch.begin, header_end, produced, stop, foreign)
+
+    def _end(self, text: str, begin: int, end: int, goes_on: bool) -> tuple[int, str, bool]:
+        """End of what the model says in text[begin:end], the stop token there, whether a foreign one was left out."""
+        bare = begin + len(text[begin:end].rstrip())
+        for stop in self.stops:
+            if text.endswith(stop, begin, bare):
+                return bare, stop, False
+        if goes_on:
+            return end, "", False
+        for stop in self.history_stops:
+            if text.endswith(stop, begin, bare):
+                return bare - len(stop), "", True
+        if self.trailing and text.endswith(self.trailing, begin, end):
+            return end - len(self.trailing), "", False
+        return *self._extended(text, end), False
+
+    def _extended(self, text: str, end: int) -> tuple[int, str]:
+        """`end`, moved past the control token that directly follows it where that one stops the model."""
+        marker = self.control.match(text, end) if self.control is not None else None
+        if marker is None or (self.stops and marker[0] not in self.stops):
+            return end, ""
+        return marker.end(), marker[0]
