@@ -1,0 +1,94 @@
+"""The prose of a trace: what is left to judge a language by once code, formulas and quotations are taken out.
+
+What is taken out becomes spaces, so that every place in the prose is the same place in the text.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+_NOT_PROSE = re.compile(
+    r"""
+      `[^`\n]+`                                                  # inline code
+    | \$\$.+?\$\$ | \\\[.+?\\\] | \\\(.+?\\\)                    # displayed and inline LaTeX
+    | \\begin\{(?P<block>[\w*]+)\}.*?\\end\{(?P=block)\}
+    | \$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\d)
+    | \\[A-Za-z]+\*?(?:\s*\{[^{}\n]*\})*                         # LaTeX left over
+    | (?:https?|ftp)://\S+ | www\.\S+ | \S+@\S+\.\w+             # addresses
+    | (?:\.{0,2}/)?(?:[\w.-]+/){2,}[\w.-]*                       # paths
+    | </?\w[^<>\n]{0,80}>                                        # tags
+    | ^[ \t]{0,3}>[^\n]*                                        # quoted lines
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_IDENTIFIER = re.compile(
+    r"""
+    \b(?: \w+(?:\.\w+)*\([^()\n]{0,80}\)                       # a call
+      | \w*[^\W\d_]_\w* | \w*_[^\W\d_]\w* | [a-z]+[A-Z]\w*     # snake_case, camelCase
+      | \w*\d\w* )                                             # whatever holds a digit
+    """,
+    re.VERBOSE,
+)
+_CODE_LINE = re.compile(
+    r"""
+      ^(?:[ \t]{4,}|\t).*[=(){};\[\]].*$
+    | ^[ \t]*(?:def|class|import|from|return|for|while|if|elif|else|try|except|print|SELECT|const|let|var)\b
+        .*[:;({)}=].*$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+_QUOTED = re.compile(
+    r"""
+    (?<![\w])(?:
+        „[^„“”]{1,400}?[“”] | “[^“”]{1,400}?” | »[^»«]{1,400}?« | «[^»«]{1,400}?» | "(?=\S)[^"]{1,400}?(?<=\S)"
+      | ‚[^‚‘’]{1,400}?[‘’] | ‘[^‘’]{1,400}?’
+    )(?!\w)
+    """,
+    re.VERBOSE,
+)
+_PARAGRAPH_BREAK = re.compile(r"\n\s*\n")
+WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_COPIED_WORDS = 4
+
+
+def without_code(text: str) -> str:
+    """`text` with code, formulas, addresses and tags as spaces; quotations and numbers stay."""
+    for pattern in (_FENCED, _NOT_PROSE, _CODE_LINE):
+        text = pattern.sub(_blank, text)
+    return text
+
+
+def prose(text: str, prompt: str = "") -> str:
+    """`text` with everything as spaces that does not show in which language its writer thinks.
+
+    That is, beside `without_code`: identifiers, numbers, text in quotation marks within a paragraph, and every run of
+    four or more words that also stands in `prompt`.
+    """
+    text = _IDENTIFIER.sub(_blank, _QUOTED.sub(_blank_quotation, without_code(text)))
+    return _without_copies(text, prompt) if prompt else text
+
+
+def _blank(found: re.Match[str]) -> str:
+    return "".join("\n" if character == "\n" else " " for character in found[0])
+
+
+def _blank_quotation(found: re.Match[str]) -> str:
+    return found[0] if _PARAGRAPH_BREAK.search(found[0]) else _blank(found)
+
+
+def _without_copies(text: str, prompt: str) -> str:
+    in_prompt = [word[0].casefold() for word in WORD.finditer(prompt)]
+    runs = {tuple(in_prompt[start : start + _COPIED_WORDS]) for start in range(len(in_prompt) - _COPIED_WORDS + 1)}
+    words = list(WORD.finditer(text))
+    folded = [word[0].casefold() for word in words]
+    copied = bytearray(len(words))
+    for start in range(len(words) - _COPIED_WORDS + 1):
+        if tuple(folded[start : start + _COPIED_WORDS]) in runs:
+            copied[start : start + _COPIED_WORDS] = b"\1" * _COPIED_WORDS
+    kept, end = [], 0
+    for word, is_copied in zip(words, copied, strict=True):
+        if is_copied:
+            kept += [text[end : word.start()], " " * len(word[0])]
+            end = word.end()
+    return "".join([*kept, text[end:]])
