@@ -65,6 +65,15 @@ def _remove(bins: Int64s, place: int, still_open: int, count: int = 1) -> int:
 
 
 @compiled
+def _settle(bins: Int64s, place: int, free: int, which: int, still_open: int) -> int:
+    """Note what a bin at `place` has free now, or close it if that is nothing; returns how many are still open."""
+    if not free:
+        return _remove(bins, place, still_open)
+    _put(bins, place, free, which)
+    return still_open
+
+
+@compiled
 def _hold(held: Int32s, last: Int32s, behind: Int32s, document: int, length: int) -> None:
     behind[document] = NONE
     if held[length] == NONE:
@@ -165,10 +174,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
             exact = _close_exactly(held, behind, free, which, bin_of)
             waiting -= exact
             free = 0 if exact else free
-        if free:
-            _put(bins, place, free, which)
-        else:
-            still_open = _remove(bins, place, still_open)
+        still_open = _settle(bins, place, free, which, still_open)
     return bin_of, opened
 
 
@@ -196,8 +202,5 @@ def place_best_fit(lengths: Int64s, order: Int64s, capacity: int, chunk: int, ca
             still_open += 1
         bin_of[document] = which
         free -= length
-        if free:
-            _put(bins, place, free, which)
-        else:
-            still_open = _remove(bins, place, still_open)
+        still_open = _settle(bins, place, free, which, still_open)
     return bin_of, opened

@@ -57,9 +57,6 @@ def read_index(folder: Path) -> PackedIndex:
     except (OSError, pa.ArrowInvalid) as fault:
         raise ToolkitError(f"{path}: {fault}", "pack the folder again") from fault
     scalars = {name: table[name].to_numpy() for name in ("shard", "row", *_COUNTS)}
-    if not table.num_rows:
-        nothing = np.zeros(0, np.int64)
-        return PackedIndex(**scalars, mix=DataSetMix(np.zeros(1, np.int64), nothing, nothing), datasets=[])
     lists = table["datasets"].chunk(0)
     names = lists.flatten().dictionary_encode()
     offsets = lists.offsets.to_numpy().astype(np.int64)
@@ -70,8 +67,7 @@ def read_index(folder: Path) -> PackedIndex:
 
 def _counts(number: int, shard: Path) -> pa.Table:
     with pa.memory_map(str(shard)) as source:
-        batches = [batch.select(list(_COUNTS)) for batch in open_arrow(shard, source)]
-        counts = pa.Table.from_batches(batches) if batches else None
-        columns = {name: counts[name].to_numpy() for name in _COUNTS} if counts else {}
+        counts = pa.Table.from_batches(batch.select(list(_COUNTS)) for batch in open_arrow(shard, source))
+        columns = {name: counts[name].to_numpy() for name in _COUNTS}
     rows = len(columns["tokens"])
     return pa.table({"shard": np.full(rows, number, np.int32), "row": np.arange(rows, dtype=np.int32), **columns})

@@ -23,7 +23,7 @@ from sft_toolkit.packers.balance import DataSetMix
 from sft_toolkit.runner import RunOptions, Summary, write_blocks
 from sft_toolkit.shards.documents import DocumentReader
 from sft_toolkit.shards.folder import ShardFolder
-from sft_toolkit.shards.output import OutputFolder, build_manifest
+from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
 from sft_toolkit.shards.packed_index import INDEX, write_index
 from sft_toolkit.stages.base import Counters
 from sft_toolkit.stages.pack_scan import OVERLONG, Corpus, ScanOptions, scan_shards, shuffled
@@ -84,10 +84,10 @@ class _Planned:
     def mix(self) -> DataSetMix:
         """Tokens of each data set in each sequence, by the codes of the corpus."""
         width = len(self.corpus.datasets)
-        members = self.corpus.documents[self.packing.documents]
+        datasets, lengths = (self.corpus.documents[name][self.packing.documents] for name in ("dataset", "length"))
         sequence = np.repeat(np.arange(self.packing.sequences), np.diff(self.packing.offsets))
-        cells, place = np.unique(sequence * width + members["dataset"], return_inverse=True)
-        tokens = np.bincount(place, weights=members["length"]).astype(np.int64)
+        cells, place = np.unique(sequence * width + datasets, return_inverse=True)
+        tokens = np.bincount(place, weights=lengths).astype(np.int64)
         offsets = np.searchsorted(cells, np.arange(self.packing.sequences + 1) * width)
         return DataSetMix(offsets, cells % width, tokens)
 
@@ -109,13 +109,8 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     counters = planned.corpus.counters
     if run.dry_run:
         return Summary(f"{options.name} (dry run)", "nothing", counters, time.monotonic() - begun, facts=facts)
-    blocks = list(blocks_of(planned.corpus.documents, planned.packing, _sequences_per_shard(options, run)))
-    reports = []
-    for report in write_blocks(folder, iter(blocks), BlockWriter(folder, planned.reader, options.labels), run):
-        reports.append(report)
-        counters.add(report.counters)
-        run.progress(counters)
-    complete = len(reports) == len(blocks)
+    reports = _second_pass(planned, options, folder, run)
+    complete = len(reports) == -(-planned.packing.sequences // _sequences_per_shard(options, run))
     if complete:
         shards = [folder.shard_path(report.index) for report in reports]
         write_index(folder.path / INDEX, shards, planned.mix(), planned.corpus.datasets)
@@ -139,6 +134,17 @@ def _first_pass(
     order = shuffled(documents, reader.name) if options.shuffle else np.arange(len(documents))
     packing = options.pack(documents["length"][order])
     return _Planned(corpus, Packing(order[packing.documents], packing.offsets), reader)
+
+
+def _second_pass(planned: _Planned, options: PackOptions, folder: OutputFolder, run: RunOptions) -> list[BlockReport]:
+    """Write the shards that are not there yet; the corpus' counters come to hold what is in all of them."""
+    blocks = blocks_of(planned.corpus.documents, planned.packing, _sequences_per_shard(options, run))
+    reports = []
+    for report in write_blocks(folder, blocks, BlockWriter(folder, planned.reader, options.labels), run):
+        reports.append(report)
+        planned.corpus.counters.add(report.counters)
+        run.progress(planned.corpus.counters)
+    return reports
 
 
 def _why_not(counters: Counters) -> str:
