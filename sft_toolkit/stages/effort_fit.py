@@ -22,7 +22,7 @@ from sft_toolkit.stages.effort_edges import FittedEdges
 from sft_toolkit.stages.effort_lengths import LengthSource
 from sft_toolkit.stages.effort_store import LengthStore
 
-_SCHEMA = {"dataset": pl.Categorical, "difficulty": pl.Categorical, "length": pl.Int32, "count": pl.Int64}
+HISTOGRAM_SCHEMA = {"dataset": pl.Categorical, "difficulty": pl.Categorical, "length": pl.Int32, "count": pl.Int64}
 _FOLD_ROWS = 1 << 20
 
 REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_reasoning"
@@ -30,7 +30,7 @@ REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_rea
 
 def fit_edges(lengths: LengthSource, run: RunOptions, store: LengthStore | None = None) -> tuple[FittedEdges, Counters]:
     """Fit on all inputs of the run, and keep the lengths in `store`. Raises as `runner.run_stage` does."""
-    histogram, counters = _Histogram(), Counters()
+    histogram, counters = Histogram(), Counters()
     for block, block_counters in measure_blocks(partial(_measure, lengths), run):
         histogram.add(block.histogram)
         if store is not None:
@@ -61,7 +61,7 @@ def _measure(lengths: LengthSource, batches: Batches, outcome: Outcome) -> _Bloc
         outcome.note(REASONED, len(reasoned))
         outcome.note(WITHOUT_REASONING, len(found) - len(reasoned))
         rows.update((*group_of(conversation), length) for length in reasoned)
-    histogram = pl.DataFrame([(*key, count) for key, count in rows.items()], _SCHEMA, orient="row")
+    histogram = pl.DataFrame([(*key, count) for key, count in rows.items()], HISTOGRAM_SCHEMA, orient="row")
     return _BlockLengths(histogram, ids, measured)
 
 
@@ -79,20 +79,22 @@ def group_of(conversation: Conversation) -> tuple[str, str]:
     return conversation.dataset or "", conversation.difficulty or ""
 
 
-class _Histogram:
+class Histogram:
     """A sum of frames, folded into one whenever the unfolded ones outgrow it: each row is folded O(log n) times."""
 
     def __init__(self) -> None:
-        self._frames = [pl.DataFrame(schema=_SCHEMA)]
+        self._frames = [pl.DataFrame(schema=HISTOGRAM_SCHEMA)]
         self._unfolded = 0
 
     def add(self, frame: pl.DataFrame) -> None:
+        """Add rows (dataset, difficulty, length, count)."""
         self._frames.append(frame)
         self._unfolded += frame.height
         if self._unfolded > max(_FOLD_ROWS, self._frames[0].height):
             self.folded()
 
     def folded(self) -> pl.DataFrame:
+        """The sum so far: one row per group and length."""
         total = pl.concat(self._frames).group_by("dataset", "difficulty", "length").agg(pl.col("count").sum())
         self._frames, self._unfolded = [total], 0
         return total

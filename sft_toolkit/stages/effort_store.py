@@ -36,12 +36,16 @@ class LengthStore:
         self._lengths.append(np.array([length for record in lengths for length in record], np.int32))
 
     def save(self, folder: Path, source: LengthSource) -> RememberedLengths:
-        """Write the lengths, which `source` measured, to files in `folder` that all workers map into memory."""
-        hashes, counts = np.concatenate(self._keys), np.concatenate(self._counts)
-        ends = counts.cumsum(dtype=np.int64)
-        order = hashes.argsort()
-        np.save(folder / _KEYS, hashes[order])
-        np.save(folder / _STARTS, (ends - counts)[order])
+        """Write the lengths, which `source` measured, to files in `folder` that all workers map into memory.
+
+        Ids that share a hash are left out, so that `source` measures them again.
+        """
+        hashes, first, occurrences = np.unique(np.concatenate(self._keys), return_index=True, return_counts=True)
+        counts = np.concatenate(self._counts)
+        starts = counts.cumsum(dtype=np.int64) - counts
+        alone = occurrences == 1
+        np.save(folder / _KEYS, hashes[alone])
+        np.save(folder / _STARTS, starts[first[alone]])
         np.save(folder / _LENGTHS, np.concatenate(self._lengths))
         return RememberedLengths(source, str(folder))
 

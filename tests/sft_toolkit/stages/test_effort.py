@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from sft_toolkit.runner import RunOptions
 from sft_toolkit.stages.base import Outcome
 from sft_toolkit.stages.effort import EffortStage
 from sft_toolkit.stages.effort_edges import FittedEdges, read_edges
-from sft_toolkit.stages.effort_fit import fit_edges
+from sft_toolkit.stages.effort_fit import HISTOGRAM_SCHEMA, Histogram, fit_edges
 from sft_toolkit.stages.effort_lengths import CountedLengths, GivenLengths, length_source
 from sft_toolkit.stages.effort_store import LengthStore, RememberedLengths
 
@@ -296,6 +297,24 @@ def test_edges_hang_on_neither_order_nor_blocks_nor_workers(tmp_path):
         for order, rows, workers in ((records, 10_000, 1), (records, 7, 1), (records[::-1], 100, 2))
     }
     assert len(texts) == 1
+
+
+def test_a_histogram_that_was_folded_many_times_counts_as_one_that_never_was():
+    rng = np.random.default_rng(2)
+    frames = [
+        pl.DataFrame(
+            {"dataset": "d", "difficulty": "easy", "length": rng.integers(1, 2**20, 400_000), "count": 1},
+            schema_overrides=HISTOGRAM_SCHEMA,
+        )
+        for _ in range(8)
+    ]
+    histogram = Histogram()
+    for frame in frames:
+        histogram.add(frame)
+    at_once = pl.concat(frames)["length"].value_counts().sort("length")
+    folded = histogram.folded().sort("length")
+    assert folded["length"].to_list() == at_once["length"].to_list()
+    assert folded["count"].to_list() == at_once["count"].to_list()
 
 
 def test_the_artefact_reads_back_as_it_was_written(tmp_path):
