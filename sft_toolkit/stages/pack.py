@@ -33,7 +33,7 @@ METHODS = ("nkf", "bfd")
 DEFAULT_CAPACITY = 262_144
 _TOKENS_PER_SHARD = 1 << 28
 _WORTH_A_POOL = 1_000_000
-_RENDERED_WITH = ("tokenizer", "template")
+_RENDERED_WITH = ("tokenizer", "chat_template")
 
 
 @dataclass(frozen=True)
