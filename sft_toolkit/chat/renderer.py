@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -35,13 +35,14 @@ _CHARACTERS_AT_ONCE = 1 << 20
 
 @dataclass(slots=True)
 class _Draft:
-    """A rendered conversation that is not tokenised yet."""
+    """A rendered conversation that is not tokenised yet, or what is wrong with it."""
 
     conversation: Conversation
-    text: str
-    turns: list[Turn]
-    inert: list[Range]
+    text: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    inert: list[Range] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    error: RecordError | None = None
 
 
 class Renderer:
@@ -94,10 +95,25 @@ class Renderer:
 
     def render_batch(self, conversations: list[Conversation]) -> list[Rendered | RecordError]:
         """Per conversation what `render` gives, or the error it would raise."""
-        drafts = [self._drafted(conversation) for conversation in conversations]
-        texts = [draft.text for draft in drafts if isinstance(draft, _Draft)]
-        encodings = self._encoded(texts)
-        return [self._finished(draft, next(encodings)) if isinstance(draft, _Draft) else draft for draft in drafts]
+        return [rendered for _, rendered in self.render_each(conversations)]
+
+    def render_each(
+        self, conversations: Iterable[Conversation]
+    ) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
+        """Each conversation with what `render_batch` gives, in order.
+
+        About 1M characters are tokenised at once: that keeps all processors busy, and encodings take some 100 bytes
+        a token.
+        """
+        drafts: list[_Draft] = []
+        held = 0
+        for conversation in conversations:
+            drafts.append(self._drafted(conversation))
+            held += len(drafts[-1].text)
+            if held >= _CHARACTERS_AT_ONCE:
+                yield from self._tokenised(drafts)
+                drafts, held = [], 0
+        yield from self._tokenised(drafts)
 
     def offsets(self, rendered: Rendered) -> np.ndarray:
         """Characters of each token, int32[n, 2]; empty for a BOS or EOS that is not in the text."""
@@ -108,34 +124,26 @@ class Renderer:
         ends = np.full((after, 2), len(rendered.text), np.int32)
         return np.concatenate([np.zeros((len(before), 2), np.int32), located.offsets, ends])
 
-    def _drafted(self, conversation: Conversation) -> _Draft | RecordError:
+    def _drafted(self, conversation: Conversation) -> _Draft:
         try:
             return self._draft(conversation)
         except RecordError as error:
-            return error
+            return _Draft(conversation, error=error)
 
     def _draft(self, conversation: Conversation) -> _Draft:
         notes: Counter[str] = Counter()
-        self._require_roles(conversation)
-        self._require_calls(conversation)
         messages = prepare(conversation, self.probes.dialect, notes)
         tools = conversation.tools or None
         variables = {} if conversation.effort is None else {"effort": conversation.effort}
         traced = self.template.trace(messages, tools, variables)
+        self._require_calls(conversation)
+        self._require_roles(conversation)
         turns = [
             self.rules.turn(traced, traced.of(index), conversation.messages)
             for index, message in enumerate(conversation.messages)
             if message.role == "assistant"
         ]
         return _Draft(conversation, traced.text, turns, self._inert(messages, tools, traced.text, variables), notes)
-
-    def _require_roles(self, conversation: Conversation) -> None:
-        for index, message in enumerate(conversation.messages):
-            role = message.role
-            if role == "developer" and self.probes.dialect.developer_as_system:
-                role = "system"
-            if role != "assistant" and message.text and not self.probes.writes_role(role, min(index, 1)):
-                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
 
     def _require_calls(self, conversation: Conversation) -> None:
         final = len(conversation.messages) - 1
@@ -149,6 +157,14 @@ class Renderer:
                         "tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}"
                     )
 
+    def _require_roles(self, conversation: Conversation) -> None:
+        for index, message in enumerate(conversation.messages):
+            role = message.role
+            if role == "developer" and self.probes.dialect.developer_as_system:
+                role = "system"
+            if role != "assistant" and message.text and not self.probes.writes_role(role, min(index, 1)):
+                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
+
     def _inert(self, messages: Messages, tools: Tools, text: str, variables: dict[str, Any]) -> list[Range]:
         pattern = self.tokenizer.control_pattern
         if pattern is None or not holds_control_text(pattern, messages, tools):
@@ -159,26 +175,21 @@ class Renderer:
 
         return inert_ranges(pattern, messages, tools, render, text)
 
-    def _encoded(self, texts: list[str]) -> Iterator[Encoding]:
-        """Encodings in order. They take some 100 bytes a token, so only about 1M characters are held at once."""
-        start, held = 0, 0
-        for end, text in enumerate(texts, 1):
-            held += len(text)
-            if held >= _CHARACTERS_AT_ONCE or end == len(texts):
-                yield from self.tokenizer.encode(texts[start:end])
-                start, held = end, 0
-
     def _missing_prefix(self, ids: np.ndarray) -> np.ndarray:
         """What the tokenizer puts before a text and this text does not begin with."""
         prefix = self.tokenizer.prefix
         return prefix[:0] if np.array_equal(ids[: len(prefix)], prefix) else prefix
 
+    def _tokenised(self, drafts: list[_Draft]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
+        encodings = iter(self.tokenizer.encode([draft.text for draft in drafts if draft.error is None]))
+        for draft in drafts:
+            yield draft.conversation, draft.error or self._finished(draft, next(encodings))
+
     def _finished(self, draft: _Draft, encoding: Encoding) -> Rendered | RecordError:
         try:
-            tokens: Encoding | Located = encoding
             if draft.inert:
-                tokens = self.tokenizer.encode_inert(draft.text, encoding, draft.inert)
-            return self._masked(draft, tokens)
+                return self._masked(draft, self.tokenizer.encode_inert(draft.text, encoding, draft.inert))
+            return self._masked(draft, encoding)
         except RecordError as error:
             return error
 

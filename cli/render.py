@@ -1,0 +1,66 @@
+"""`kolibri-sft render`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.execute import execute
+from sft_toolkit.cli.options import require_choice, stage_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@stage_command
+def render(
+    run: RunOptions,
+    tokenizer: Annotated[
+        Path, typer.Option(metavar="DIR", help="Folder in Hugging Face layout: tokenizer.json and its configuration.")
+    ],
+    chat_template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
+    ] = None,
+    train: Annotated[
+        str, typer.Option(metavar="TURNS", help="Assistant turns that carry loss: all, or last (the final message).")
+    ] = "all",
+    train_empty_think: Annotated[
+        bool, typer.Option("--train-empty-think", help="Put loss on empty thinking blocks that a prompt would give.")
+    ] = False,
+    per_exchange: Annotated[
+        bool,
+        typer.Option(
+            "--per-exchange",
+            help="One document per user turn, loss on that exchange alone: trains reasoning that a template drops "
+            "from earlier exchanges. Ids get #0, #1, ….",
+        ),
+    ] = False,
+    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=2, help="Longest document; none is split.")] = None,
+    overlong: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT", help="Longer documents: error, drop, or truncate (after the last whole turn that fits)."
+        ),
+    ] = "error",
+    date: Annotated[
+        str, typer.Option(metavar="DATE", help="What a template that writes today's date is told.")
+    ] = "2026-01-01",
+) -> None:
+    """Render conversations to tokens with an exact loss mask, with any chat template."""
+    from sft_toolkit.stages.render import OVERLONG, TRAIN, RenderStage
+
+    require_choice("--train", train, TRAIN)
+    require_choice("--overlong", overlong, OVERLONG)
+    stage = RenderStage(
+        tokenizer=str(tokenizer),
+        chat_template=None if chat_template is None else str(chat_template),
+        train=train,
+        train_empty_think=train_empty_think,
+        per_exchange=per_exchange,
+        max_tokens=max_tokens,
+        overlong=overlong,
+        date=date,
+    )
+    execute(stage, run)
