@@ -5,7 +5,41 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test lint typecheck bench wheel clean
+.PHONY: demo test lint typecheck bench wheel clean
+
+# The demo: every sample file on its own through convert and mask, then all of them together. A target is the manifest
+# of its folder, so that only what depends on a changed input runs again.
+SFT := $(BIN)/kolibri-sft
+OUT ?= demo_output
+TOKENIZER := sample_data/tokenizer
+RAW := $(wildcard sample_data/*.jsonl sample_data/*.jsonl.gz)
+MASKED := $(patsubst sample_data/%,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
+.SECONDARY:
+
+demo: $(OUT)/plan.txt
+
+$(OUT)/records/%.jsonl/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
+	$(SFT) convert $< -o $(@D) --dataset $* --on-error quarantine --force
+
+$(OUT)/records/%.jsonl/manifest.json: sample_data/%.jsonl.gz | $(VENV)/.demo
+	$(SFT) convert $< -o $(@D) --dataset $* --on-error quarantine --force
+
+$(OUT)/masked/%/manifest.json: $(OUT)/records/%/manifest.json
+	$(SFT) mask $(<D) -o $(@D) --force
+
+$(OUT)/labelled/manifest.json: $(MASKED)
+	$(SFT) effort label $(^D) --tokenizer $(TOKENIZER) -o $(@D) --force
+
+$(OUT)/tokens/manifest.json: $(OUT)/labelled/manifest.json $(TOKENIZER)/tokenizer.json $(TOKENIZER)/chat_template.jinja
+	$(SFT) render $(<D) --tokenizer $(TOKENIZER) -o $(@D) --force
+
+$(OUT)/packed/manifest.json: $(OUT)/tokens/manifest.json
+	$(SFT) pack $(<D) --capacity 32768 -o $(@D) --force
+
+$(OUT)/plan.txt: $(OUT)/packed/manifest.json
+	$(SFT) plan $(<D) --ranks 4 --microbatches 2 > $@.part
+	mv $@.part $@
+	@cat $@
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
@@ -33,6 +67,10 @@ clean:
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[test]'
