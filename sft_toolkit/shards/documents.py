@@ -1,7 +1,7 @@
 """Documents in token shards: where each one lies, without reading its tokens, and its tokens, one document at a time.
 
 Token shards are uncompressed Arrow, so a document's tokens are one stretch of bytes in the file. Scanning a shard maps
-it and notes the stretches; reading asks the file for them. Memory is that of the notes: 52 bytes a document.
+it and notes the stretches; reading asks the file for them. Memory is that of the notes: 48 bytes a document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sft_toolkit.shards.segments import open_arrow
 _OPEN_FILES = 256
 
 # file: index into the list of shards; tokens_at, name_at: byte offsets, mask_at: a bit offset in that file;
-# length: tokens kept; loss_end: no token from here on carries loss; dataset: a code; key: what shuffling sorts by
+# length: tokens, the first ones where fewer are kept; dataset: a code; key: what shuffling sorts by
 DOCUMENT = np.dtype(
     [
         ("file", np.int32),
@@ -32,7 +32,6 @@ DOCUMENT = np.dtype(
         ("name_at", np.int64),
         ("name_bytes", np.int32),
         ("length", np.int32),
-        ("loss_end", np.int32),
         ("key", np.uint64),
     ]
 )
@@ -92,7 +91,7 @@ def _scan_batch(path: Path, file: int, batch: pa.RecordBatch, located: _Located)
         documents["name_bytes"] = np.diff(name_bounds)
     documents["file"] = file
     documents["dataset"] = datasets.indices.to_numpy()
-    documents["length"] = documents["loss_end"] = lengths
+    documents["length"] = lengths
 
     def loss_mask(row: int) -> NDArray[np.bool_]:
         part = mask.values.slice(int(mask_bounds[row]), int(lengths[row]))
@@ -135,12 +134,11 @@ class DocumentReader:
         self._fill(document, out.data.cast("B"), int(document["tokens_at"]))
 
     def loss_mask(self, document: np.void, out: NDArray[np.bool_]) -> None:
-        """Fill `out`: bool[length] with a document's loss mask, all false from its loss_end on."""
+        """Fill `out`: bool[length] with a document's loss mask."""
         skipped = int(document["mask_at"]) % 8
         packed = np.empty((skipped + len(out) + 7) // 8, np.uint8)
         self._fill(document, packed.data, int(document["mask_at"]) // 8)
         out[:] = np.unpackbits(packed, count=skipped + len(out), bitorder="little")[skipped:]
-        out[int(document["loss_end"]) :] = False
 
     def name(self, document: np.void) -> str:
         """A document's id."""

@@ -171,7 +171,9 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
     for fact in _RENDERED_WITH:
         values = {encode(folder.manifest.get(fact)) for folder in folders}
         if len(values) > 1:
-            raise ToolkitError(f"{', '.join(run.inputs)}: rendered with different {fact}s", "render them alike")
+            raise ToolkitError(
+                f"{', '.join(run.inputs)}: rendered with different {fact.replace('_', ' ')}s", "render them alike"
+            )
     return folders
 
 

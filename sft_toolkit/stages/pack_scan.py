@@ -18,7 +18,7 @@ from sft_toolkit.shards.output import OutputFolder
 from sft_toolkit.stages.base import Counters, SetAside
 
 OVERLONG = ("error", "drop", "truncate")
-TOO_LONG, EMPTY, NO_TRAINED_TOKEN, TRUNCATED = "overlong", "empty", "no_trained_token", "truncated"
+TOO_LONG, EMPTY, NO_TRAINED_TOKENS, TRUNCATED = "overlong", "empty", "no_trained_tokens", "truncated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +74,13 @@ def shuffled(documents: NDArray[np.void], name: Callable[[np.void], str]) -> NDA
     return order
 
 
-def loss_end_when_cut(loss_mask: NDArray[np.bool_], capacity: int) -> int:
-    """Where loss must end in a document cut to `capacity` tokens: a trained run that the cut halves carries none.
+def length_when_cut(loss_mask: NDArray[np.bool_], capacity: int) -> int:
+    """Tokens up to the end of the last trained run that `capacity` tokens hold whole: what follows carries no loss.
 
-    loss_mask: bool[n] of the whole document, n > capacity
+    loss_mask: bool[n] of the whole document, n > capacity. 0 where no run is whole.
     """
-    if not (loss_mask[capacity] and loss_mask[capacity - 1]):
-        return capacity
-    before = np.flatnonzero(~loss_mask[:capacity])
-    return int(before[-1]) + 1 if before.size else 0
+    ends = np.flatnonzero(loss_mask[:capacity] & ~loss_mask[1 : capacity + 1]) + 1
+    return int(ends[-1]) if ends.size else 0
 
 
 def _scan_shard(
@@ -144,11 +142,10 @@ class _Policy:
             )
         if self._overlong != "truncate":
             return self._set_aside(batch, row, TOO_LONG, too_long)
-        loss_mask = batch.loss_mask(row)
-        loss_end = loss_end_when_cut(loss_mask, self._capacity)
-        if not loss_mask[:loss_end].any():
-            return self._set_aside(batch, row, NO_TRAINED_TOKEN, f"{too_long}; cut, no whole turn of it is trained")
-        document["length"], document["loss_end"] = self._capacity, loss_end
+        kept = length_when_cut(batch.loss_mask(row), self._capacity)
+        if not kept:
+            return self._set_aside(batch, row, NO_TRAINED_TOKENS, f"{too_long}; no trained turn of it fits whole")
+        document["length"] = kept
         self.counters.notes[TRUNCATED] += 1
         return True
 

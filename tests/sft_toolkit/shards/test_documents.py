@@ -28,11 +28,11 @@ def test_documents_are_read_from_where_the_scan_found_them(tmp_path: Path) -> No
     assert found == [(document.id, document.tokens, document.mask) for document in documents]
 
 
-def test_no_token_from_loss_end_on_carries_loss(tmp_path: Path) -> None:
-    path = ShardFolder(write_token_folder(tmp_path / "T", [Document("a", [1] * 6, [False] + [True] * 5)])).paths[0]
+def test_a_shorter_length_reads_the_first_tokens(tmp_path: Path) -> None:
+    path = ShardFolder(write_token_folder(tmp_path / "T", [Document("a", [1, 2, 3], [False, True, True])])).paths[0]
     document = next(scan(path, 0)).documents[0]
-    document["length"], document["loss_end"] = 4, 2
-    assert read(DocumentReader((path,)), document) == ("a", [1] * 4, [False, True, False, False])
+    document["length"] = 2
+    assert read(DocumentReader((path,)), document) == ("a", [1, 2], [False, True])
 
 
 def test_a_scan_gives_the_data_sets_and_masks_of_a_batch(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sft_toolkit.shards.documents import DOCUMENT
 from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.packed_index import read_index
 from sft_toolkit.stages.pack import PackOptions, run_pack
-from sft_toolkit.stages.pack_scan import loss_end_when_cut, shuffled
+from sft_toolkit.stages.pack_scan import length_when_cut, shuffled
 from tests.token_shards import Document, random_documents, write_token_folder
 
 CAPACITY = 1000
@@ -209,20 +209,20 @@ def test_a_truncated_document_never_ends_in_a_trained_half_turn(long: Path, tmp_
     assert masks == {
         "fits": [False] + [True] * 9,
         "cut between turns": [False] + [True] * 9,
-        "cut within a turn": [False] * 2 + [True] * 3 + [False] * 5,
-        "cut after a header": [False] + [True] * 4 + [False] * 5,
+        "cut within a turn": [False] * 2 + [True] * 3,
+        "cut after a header": [False] + [True] * 4,
     }
     assert summary.counters.notes == {"truncated": 3}
-    assert summary.counters.set_aside == {"no_trained_token": 1}
+    assert summary.counters.set_aside == {"no_trained_tokens": 1}
     assert all(row["loss_tokens"] == sum(row["loss_mask"]) for row in rows(tmp_path / "P"))
 
 
 @pytest.mark.parametrize(
-    ("mask", "end"),
-    [("0110", 3), ("0111", 1), ("1111", 0), ("0101", 3), ("0001", 3), ("0011", 2)],
+    ("mask", "length"),
+    [("01100", 3), ("01110", 0), ("11111", 0), ("01011", 2), ("00010", 0), ("01000", 2), ("10100", 3)],
 )
-def test_loss_ends_before_the_run_that_a_cut_after_three_tokens_halves(mask: str, end: int) -> None:
-    assert loss_end_when_cut(np.array(list(map(int, mask)), bool), 3) == end
+def test_a_cut_after_three_tokens_keeps_the_runs_that_end_by_then(mask: str, length: int) -> None:
+    assert length_when_cut(np.array(list(map(int, mask)), bool), 3) == length
 
 
 def test_a_document_without_tokens_is_set_aside(tmp_path: Path) -> None:
@@ -302,12 +302,13 @@ def test_only_finished_token_shards_are_packed(tokens: Path, tmp_path: Path) -> 
 
 
 def test_folders_rendered_with_different_tokenizers_do_not_mix(tmp_path: Path) -> None:
-    one = write_token_folder(tmp_path / "a", random_documents(5), tokenizer="x")
-    two = write_token_folder(tmp_path / "b", random_documents(5, seed=1), tokenizer="y")
+    one = write_token_folder(tmp_path / "a", random_documents(5), tokenizer="x", chat_template="t")
+    two = write_token_folder(tmp_path / "b", random_documents(5, seed=1), tokenizer="y", chat_template="t")
     with pytest.raises(ToolkitError, match="rendered with different tokenizers"):
         pack(one, tmp_path / "P", inputs=[str(one), str(two)])
     pack(one, tmp_path / "Q")
-    assert ShardFolder(tmp_path / "Q").manifest["tokenizer"] == "x"
+    manifest = ShardFolder(tmp_path / "Q").manifest
+    assert (manifest["tokenizer"], manifest["chat_template"]) == ("x", "t")
 
 
 def test_compressed_shards_are_refused(tmp_path: Path) -> None:
