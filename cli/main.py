@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import sft_toolkit
+from sft_toolkit.cli.help_text import SectionedCommand, SectionedGroup
 from sft_toolkit.cli.registry import COMMANDS, Entry
 
 
@@ -24,7 +25,8 @@ def build_app(arguments: list[str]) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
+        cls=SectionedGroup,
         context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KOLIBRI_SFT"},
     )
     app.callback()(_top)
@@ -40,9 +42,11 @@ def _add(app: typer.Typer, name: str, entry: Entry, loaded: bool) -> None:
         return
     target: Any = getattr(importlib.import_module(f"sft_toolkit.cli.{entry.module}"), entry.attribute)
     if isinstance(target, typer.Typer):
-        app.add_typer(target, name=name, help=entry.help, rich_help_panel=entry.panel)
+        for command in target.registered_commands:
+            command.cls = SectionedCommand
+        app.add_typer(target, name=name, help=entry.help, rich_help_panel=entry.panel, cls=SectionedGroup)
     else:
-        app.command(name, rich_help_panel=entry.panel)(target)
+        app.command(name, rich_help_panel=entry.panel, cls=SectionedCommand)(target)
 
 
 def _not_loaded() -> None:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from sft_toolkit.runner import RunOptions
 
 ENV_PREFIX = "KOLIBRI_SFT"
-_SHARED_PANEL = "Shared options"
+SHARED_PANEL = "Shared options"
 
 
 def _option(*names: str, text: str, env: str | None = None, **more: Any) -> Any:
     variable = f"{ENV_PREFIX}_{env}" if env else None
-    return typer.Option(*names, help=text, envvar=variable, show_envvar=False, rich_help_panel=_SHARED_PANEL, **more)
+    return typer.Option(*names, help=text, envvar=variable, show_envvar=False, rich_help_panel=SHARED_PANEL, **more)
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
