@@ -30,13 +30,13 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_every_command_is_listed_with_its_line_of_help(run_cli: RunCli) -> None:
-    text = run_cli("--help", environment={"COLUMNS": "200"}).stdout.decode()
+    text = " ".join(run_cli("--help").stdout.decode().split())
     assert all(name in text and entry.help in text for name, entry in COMMANDS.items())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_listed_line_of_help_is_the_commands_own(name: str, run_cli: RunCli) -> None:
-    text = " ".join(run_cli(name, "--help", environment={"COLUMNS": "200"}).stdout.decode().split())
+    text = " ".join(run_cli(name, "--help").stdout.decode().split())
     assert COMMANDS[name].help in text
 
 
