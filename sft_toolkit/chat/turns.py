@@ -49,16 +49,19 @@ class TurnRules:
         header = next((header for header in self.headers if text.startswith(header, stretch.begin, stretch.end)), "")
         begin = header_end = stretch.begin + len(header)
         pieces: list[Range] = []
+        stop, foreign_stop = "", False
         for inner in stretch.inner:
             if messages[inner.message].role != "assistant":
-                pieces.append((begin, self._extended(text, inner.begin)[0]))
+                end, stop = self._extended(text, inner.begin)
+                pieces.append((begin, end))
                 begin = inner.end
-        last = stretch.message + 1 == len(messages)
-        goes_on = not last and messages[stretch.message + 1].role == "assistant"
-        end, stop, foreign = self._end(text, begin, stretch.end, goes_on)
-        pieces.append((begin, end))
+        if begin < stretch.end or not pieces:
+            follower = messages[stretch.message + 1 : stretch.message + 2]
+            goes_on = bool(follower) and follower[0].role == "assistant"
+            end, stop, foreign_stop = self._end(text, begin, stretch.end, goes_on)
+            pieces.append((begin, end))
         produced = tuple((first, after) for first, after in pieces if after > first)
-        return Turn(stretch.message, stretch.begin, header_end, produced, stop, foreign)
+        return Turn(stretch.message, stretch.begin, header_end, produced, stop, foreign_stop)
 
     def _end(self, text: str, begin: int, end: int, goes_on: bool) -> tuple[int, str, bool]:
         """End of what the model says in text[begin:end], the stop token there, whether a foreign one was left out."""

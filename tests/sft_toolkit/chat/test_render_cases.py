@@ -277,7 +277,9 @@ def parts_are_joined_for_a_template_of_text(bench: Bench) -> None:
 def developer_becomes_system_or_an_error(bench: Bench) -> None:
     phi = bench.render(bench.template("phi3.jinja"))
     assert "<|system|>\nAntworte nur mit BANANE.<|end|>" in phi.text
-    no_system = bench.chatml.replace("{%- for message in messages %}", "{%- for message in messages if message.role in ('user', 'assistant') %}")
+    no_system = bench.chatml.replace(
+        "{%- for message in messages %}", "{%- for message in messages if message.role in ('user', 'assistant') %}"
+    )
     assert bench.error(no_system).reason == "role_not_rendered"
 
 
