@@ -1,4 +1,4 @@
-"""Floating point formats in exact rational arithmetic: what the souping code is compared with. Written from IEEE 754."""
+"""Floating point formats in exact rational arithmetic, after IEEE 754: what the souping code is compared with."""
 
 from __future__ import annotations
 

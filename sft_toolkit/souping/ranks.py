@@ -1,0 +1,92 @@
+"""Rank correlation and how far it can be trusted: interval, chance, noise."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from math import asin, factorial, pi, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_ENUMERATED = 7
+"""Up to this many pairs all orders are tried; 7! = 5,040."""
+
+
+class Interval(NamedTuple):
+    """Both ends belong to it."""
+
+    low: float
+    high: float
+
+
+def average_ranks(values: Floats) -> Floats:
+    """Ranks from 1; equal values share the mean of theirs. average_ranks([5, 7, 5]) = [1.5, 3, 1.5]."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[inverse]
+
+
+def spearman(x: Floats, y: Floats) -> float:
+    """Pearson correlation of average ranks; NaN where either side is constant."""
+    return float(_correlation(average_ranks(x), average_ranks(y)))
+
+
+def bootstrap_interval(x: Floats, y: Floats, draws: int, seed: int, level: float = 0.95) -> Interval:
+    """Percentile interval of rho over pairs drawn with replacement. Draws in which a side is constant do not count."""
+    generator = np.random.RandomState(seed)
+    picks = generator.randint(0, x.size, (draws, x.size))
+    found = np.array([spearman(x[pick], y[pick]) for pick in picks])
+    found = found[~np.isnan(found)]
+    if not found.size:
+        return Interval(-1.0, 1.0)
+    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def permutation_probability(x: Floats, y: Floats, draws: int, seed: int) -> float:
+    """How often a random order of y gives an |rho| as large as that of x and y. Exact up to 7 pairs."""
+    ranks_x, ranks_y = average_ranks(x), average_ranks(y)
+    observed = abs(_correlation(ranks_x, ranks_y))
+    if np.isnan(observed):
+        return 1.0
+    if x.size <= _ENUMERATED:
+        orders = np.array(list(permutations(ranks_y)))
+        extra, total = 0, factorial(x.size)
+    else:
+        orders = _shuffled(ranks_y, draws, seed)
+        extra, total = 1, draws + 1
+    as_large = np.abs(_correlation(orders, ranks_x)) >= observed - 1e-12
+    return float((np.count_nonzero(as_large) + extra) / total)
+
+
+def null_band(n: int, draws: int = 20_000, seed: int = 0, level: float = 0.95) -> float:
+    """The |rho| that unrelated scores of n candidates stay below in `level` of cases: 0.65 for 10, 0.25 for 64."""
+    ranks = np.arange(1.0, n + 1)
+    return float(np.quantile(np.abs(_correlation(_shuffled(ranks, draws, seed), ranks)), level))
+
+
+def noise_ceiling(n: int, reliability_x: float, reliability_y: float) -> float:
+    """The mean rho of n candidates where both scores measure the same thing, each with normal noise of its own.
+
+    Reliability is the share of a score's variance that is not noise. Where noise is half of both (scores spread as much
+    as they waver), a perfect proxy reaches 0.46 with 16 candidates. Moran 1948, "Rank correlation and product-moment
+    correlation": E[rho] = 6 / (pi (n + 1)) * (asin r + (n - 2) asin(r / 2)).
+    """
+    correlation = sqrt(reliability_x * reliability_y)
+    return 6 / (pi * (n + 1)) * (asin(correlation) + (n - 2) * asin(correlation / 2))
+
+
+def _shuffled(ranks: Floats, draws: int, seed: int) -> Floats:
+    generator = np.random.RandomState(seed)
+    return ranks[generator.random_sample((draws, ranks.size)).argsort(axis=1)]
+
+
+def _correlation(x: Floats, y: Floats) -> Floats:
+    """Pearson correlation along the last axis; NaN where a side is constant."""
+    x = x - x.mean(axis=-1, keepdims=True)
+    y = y - y.mean(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (x * y).sum(axis=-1) / np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
