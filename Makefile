@@ -12,17 +12,17 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 SFT := $(BIN)/kolibri-sft
 OUT ?= demo_output
 TOKENIZER := sample_data/tokenizer
-RAW := $(wildcard sample_data/*.jsonl sample_data/*.jsonl.gz)
-MASKED := $(patsubst sample_data/%,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
+RAW := $(filter-out %/language_traces.jsonl,$(wildcard sample_data/*.jsonl sample_data/*.jsonl.gz))
+MASKED := $(patsubst sample_data/%.jsonl,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
 .SECONDARY:
 
 demo: $(OUT)/plan.txt
 
-$(OUT)/records/%.jsonl/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
-	$(SFT) convert $< -o $(@D) --dataset $* --on-error quarantine --force
+$(OUT)/records/%/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
+	$(SFT) convert $< -o $(@D) --on-error quarantine --force
 
-$(OUT)/records/%.jsonl/manifest.json: sample_data/%.jsonl.gz | $(VENV)/.demo
-	$(SFT) convert $< -o $(@D) --dataset $* --on-error quarantine --force
+$(OUT)/records/%/manifest.json: sample_data/%.jsonl.gz | $(VENV)/.demo
+	$(SFT) convert $< -o $(@D) --on-error quarantine --force
 
 $(OUT)/masked/%/manifest.json: $(OUT)/records/%/manifest.json
 	$(SFT) mask $(<D) -o $(@D) --force
