@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from sft_toolkit.chat.template import Messages, tojson
+from sft_toolkit.chat.template import Messages, Tools, tojson, with_written_numbers
 from sft_toolkit.conversation import Conversation, Message, ToolCall
 from sft_toolkit.errors import RecordError
 
@@ -51,9 +51,15 @@ def prepare(conversation: Conversation, dialect: Dialect, notes: Counter[str]) -
     return prepared
 
 
+def prepare_tools(conversation: Conversation) -> Tools:
+    """The declared tools, None where there are none."""
+    declared: Tools = with_written_numbers(conversation.tools)
+    return declared or None
+
+
 def _message(index: int, message: Message, dialect: Dialect, ids: dict[str, str]) -> dict[str, Any]:
     role = "system" if message.role == "developer" and dialect.developer_as_system else message.role
-    given: dict[str, Any] = {**message.extra, "role": role, "content": _content(index, message, dialect)}
+    given = {**with_written_numbers(message.extra), "role": role, "content": _content(index, message, dialect)}
     if message.reasoning is not None:
         given["reasoning"] = given["reasoning_content"] = given["thinking"] = message.reasoning
     if message.tool_calls:
@@ -86,11 +92,11 @@ def _require_text(index: int, part: dict[str, Any]) -> None:
 
 
 def _call(call: ToolCall, dialect: Dialect, ids: dict[str, str]) -> dict[str, Any]:
-    arguments = call.arguments
+    arguments = with_written_numbers(call.arguments)
     if dialect.text_arguments and not isinstance(arguments, str):
         arguments = tojson(arguments)
     given: dict[str, Any] = {
-        **call.extra,
+        **with_written_numbers(call.extra),
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from sft_toolkit.chat.messages import Dialect, prepare
+from sft_toolkit.chat.messages import Dialect, prepare, prepare_tools
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.chat.trace import Traced
 from sft_toolkit.conversation import Conversation, Message, ToolCall
@@ -39,7 +39,7 @@ class Probing:
 
     def trace(self, conversation: Conversation, generation_prompt: bool = False, **variables: Any) -> Traced:
         messages = prepare(conversation, self.dialect, Counter())
-        return self.template.trace(messages, conversation.tools or None, variables, generation_prompt)
+        return self.template.trace(messages, prepare_tools(conversation), variables, generation_prompt)
 
     def said(self, conversation: Conversation, message: int) -> str:
         """All that the template writes for one message."""

@@ -15,7 +15,7 @@ import numpy as np
 from sft_toolkit.chat.control_text import holds_control_text, inert_ranges
 from sft_toolkit.chat.facts import TemplateFacts, template_facts
 from sft_toolkit.chat.folder import TokenizerFolder, read_template
-from sft_toolkit.chat.messages import prepare
+from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range, Rendered, Span
 from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate, Messages, Tools
@@ -133,7 +133,7 @@ class Renderer:
     def _draft(self, conversation: Conversation) -> _Draft:
         notes: Counter[str] = Counter()
         messages = prepare(conversation, self.probes.dialect, notes)
-        tools = conversation.tools or None
+        tools = prepare_tools(conversation)
         variables = {} if conversation.effort is None else {"effort": conversation.effort}
         traced = self.template.trace(messages, tools, variables)
         self._require_calls(conversation)

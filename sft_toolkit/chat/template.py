@@ -126,7 +126,33 @@ def _raise(message: str) -> NoReturn:
     raise jinja2.TemplateError(message)
 
 
-_DECIMAL = f"decimal:{secrets.token_hex(16)}:"
+class WrittenNumber(float):
+    """A number that templates see as a float and that comes out, by whatever way, with the digits it was written in."""
+
+    def __new__(cls, digits: Decimal) -> WrittenNumber:
+        number = super().__new__(cls, digits)
+        number._digits = str(digits)
+        return number
+
+    _digits: str
+
+    def __repr__(self) -> str:
+        return self._digits
+
+    __str__ = __repr__
+
+
+def with_written_numbers(value: Any) -> Any:
+    """The value with each Decimal in it as a WrittenNumber."""
+    kind = type(value)
+    if kind is Decimal:
+        return WrittenNumber(value)
+    if kind is dict:
+        return {key: with_written_numbers(item) for key, item in value.items()}
+    return [with_written_numbers(item) for item in value] if kind is list else value
+
+
+_DIGITS = f"digits:{secrets.token_hex(16)}:"
 
 
 def tojson(
@@ -136,23 +162,20 @@ def tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """`json.dumps` with the defaults that chat templates rely on, except that a Decimal keeps its digits (16.20)."""
-    text = json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-        default=_as_marked_text,
-    )
-    if _DECIMAL not in text:
+    """`json.dumps` with the defaults that chat templates rely on, except that a number keeps its digits (16.20)."""
+    marked = _with_marked_digits(value)
+    text = json.dumps(marked, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    if _DIGITS not in text:
         return text
-    head, *others = text.split(f'"{_DECIMAL}')
+    head, *others = text.split(f'"{_DIGITS}')
     return head + "".join(number + rest for number, _, rest in (other.partition('"') for other in others))
 
 
-def _as_marked_text(value: Any) -> str:
-    """Text that only this process can have written, from which `tojson` takes the digits."""
-    if isinstance(value, Decimal):
-        return f"{_DECIMAL}{value}"
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+def _with_marked_digits(value: Any) -> Any:
+    """Text that only this process can have written stands for each number, from which `tojson` takes the digits."""
+    kind = type(value)
+    if kind is WrittenNumber:
+        return f"{_DIGITS}{value!r}"
+    if kind is dict:
+        return {key: _with_marked_digits(item) for key, item in value.items()}
+    return [_with_marked_digits(item) for item in value] if kind is list or kind is tuple else value

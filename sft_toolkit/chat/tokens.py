@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int]
 
+_PROBED_TOKENS = 64
+
 
 class ChatTokenizer:
     """A tokenizer for rendered conversations. `template_source` tells which added tokens are control tokens.
@@ -116,19 +118,21 @@ class ChatTokenizer:
 
     def _require_exact_offsets(self) -> None:
         """A normaliser may fold, drop or insert characters: offsets must lead back to the text all the same."""
+        expected = list(self.control.items())[:_PROBED_TOKENS]
         words = "Über ﬁne ½ é 漢字 \u00a0 naïve\n\tx  y. "
-        texts = [text for text in self.control if self._tokenizer.token_to_id(text) is not None][:64]
-        probe = "".join(f"{words}{text}" for text in texts or [""])
+        probe = "".join(f"{words}{text} " for text, _ in expected) + words
         located = Located.of(self.encode([probe])[0])
+        found = [
+            (probe[begin:end].strip(), int(token))
+            for token, (begin, end) in zip(located.ids, located.offsets, strict=True)
+            if token in self.control.values()
+        ]
         begins, ends = located.offsets.T
-        exact = all(
-            located.ids[place] not in self.control.values() or self.control.get(probe[begin:end].strip()) is not None
-            for place, (begin, end) in enumerate(located.offsets)
-        )
-        if not exact or (np.diff(begins) < 0).any() or (ends > len(probe)).any():
+        if found != expected or (np.diff(begins) < 0).any() or (ends > len(probe)).any():
+            lost = next((text for text, token in expected if (text, token) not in found), "the text")
             raise ToolkitError(
-                f"{self._folder.path}: the tokenizer's offsets do not lead back to the text",
-                "its normaliser changes texts so that a loss mask cannot be placed",
+                f"{self._folder.path}: the tokenizer does not place {lost} where it stands in a text",
+                "its normaliser or its added tokens leave no way to put a loss mask in the right place",
             )
 
 

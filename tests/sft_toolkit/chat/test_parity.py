@@ -6,12 +6,12 @@ The last test compares the table in docs/templates.md with what was found. KOLIB
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -166,15 +166,6 @@ def effort(conversation: Conversation) -> dict[str, str]:
     return {"effort": conversation.effort} if conversation.effort else {}
 
 
-def floats(value: Any) -> Any:
-    """transformers shows a Decimal to templates as a placeholder."""
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, dict):
-        return {key: floats(item) for key, item in value.items()}
-    return [floats(item) for item in value] if isinstance(value, list) else value
-
-
 def explain(renderer: Renderer, rendered: Rendered, twin_mask: list[int]) -> Counter[str]:
     """Name each run of tokens on which our mask and the twin's differ."""
     offsets = renderer.offsets(rendered)
@@ -236,7 +227,7 @@ def judge(renderer: Renderer, peer: Peer, source: str, twin: str | None, convers
         if isinstance(rendered, RecordError):
             account.refused[rendered.reason] += 1
             continue
-        messages = floats(prepare(conversation, renderer.probes.dialect, Counter()))
+        messages = prepare(conversation, renderer.probes.dialect, Counter())
         assert rendered.text == text_of(source, messages, conversation)
         answers = [index for index, message in enumerate(conversation.messages) if message.role == "assistant"]
         assert [span.message for span in rendered.spans] == answers
@@ -274,6 +265,33 @@ def test_text_spans_and_masks_agree_with_the_peers(name: str, account_of: Callab
     assert account.rendered > 0 and account.spans > 0
     assert "unexplained" not in account.differences
     assert "message_not_traced" not in account.refused and "untraceable_template" not in account.refused
+
+
+@pytest.fixture(scope="module")
+def real_conversations(shared: Path) -> list[Conversation]:
+    """A few from each collection of real tool-calling conversations."""
+    data = shared / "data"
+    tools = json.loads((data / "tau_bench" / "airline_tools.json").read_text())
+    with (data / "tau_bench" / "gpt-4o-airline.subset.jsonl").open() as lines:
+        tau = [{**json.loads(line), "tools": tools} for line in itertools.islice(lines, 3)]
+    glaive = [
+        record
+        for name in ("glaive_toolcall_zh_demo.json", "glaive_toolcall_en_demo.200-299.json")
+        for record in json.loads((data / "glaive" / name).read_text())[:30]
+    ]
+    return [parse_record(record) for record in (*tau, *glaive)]
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_real_conversations_are_rendered_as_transformers_does(
+    name: str, trl_templates: Path, make_folder: Callable[..., Path], real_conversations: list[Conversation]
+) -> None:
+    source = (trl_templates / f"{name}.jinja").read_text()
+    folder = make_folder(source)
+    account = judge(Renderer.from_folder(folder, today=date.today()), Peer.of(folder), source, None, real_conversations)
+    reads_calls = not account.refused.keys() & {"tool_calls_not_rendered", "template_error"}
+    assert account.rendered == account.records or not reads_calls
+    assert account.refused.keys() <= {"tool_calls_not_rendered", "template_error", "role_not_rendered"}
 
 
 def test_the_table_in_the_docs_is_current(account_of: Callable[[str], Account]) -> None:

@@ -26,7 +26,8 @@ MISTRAL = """{{ bos_token }}{% for message in messages %}{% if message.role == '
 {% endfor %}"""
 TAGGED = """{% for message in messages %}{% if message.role == 'assistant' %}{% generation %}{{ message.content }}
 {%- endgeneration %}{% else %}{{ message.content }}{% endif %}{% endfor %}"""
-WITH_BOS = """{{ bos_token }}{% for message in messages %}{{ message.role + ': ' + message.content + '</s>' }}{% endfor %}
+WITH_BOS = """{{ bos_token }}
+{%- for message in messages %}{{ message.role + ": " + message.content + "</s>" }}{% endfor %}
 {%- if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"""
 
 
