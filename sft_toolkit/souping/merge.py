@@ -57,7 +57,7 @@ def write_merges(
 ) -> None:
     """Write one model per mixture to `target`/<id> in a single pass, with mixtures.jsonl and sources.json beside them.
 
-    Where `deferred`, no models: `merged_model` then makes each when it is needed. Raises ToolkitError as `soup` does.
+    Where `deferred`, no models: `MergeFolder.model` then makes each when needed. Raises ToolkitError as `soup` does.
     """
     require_free(target, options.force)
     require_distinct(sources.paths)
@@ -67,7 +67,8 @@ def write_merges(
         lines = [json_text.encode_text(mixture.to_json()) for mixture in mixtures]
         (folder / MIXTURES).write_text("\n".join(lines) + "\n", encoding="utf-8")
         specialists = {name: str(sources.specialists[name].resolve()) for name in sources.clusters}
-        write_json(folder / SOURCES, {"base": str(sources.base.resolve()), "specialists": specialists})
+        content = {"base": str(sources.base.resolve()), "specialists": specialists, "dtype": options.dtype}
+        write_json(folder / SOURCES, content)
         if not deferred:
             _write(inputs, sources, mixtures, folder, options, advance)
 
@@ -79,14 +80,16 @@ class MergeFolder:
     path: Path
     sources: Sources
     mixtures: list[Mixture]
+    dtype: str | None
 
     @contextmanager
-    def model(self, mixture: Mixture, options: OutputOptions) -> Iterator[Path]:
+    def model(self, mixture: Mixture, threads: int) -> Iterator[Path]:
         """The folder of a merged model; one that was deferred is made for the time of the context."""
         finished = self.path / mixture.id
         if finished.is_dir():
             yield finished
             return
+        options = OutputOptions(dtype=self.dtype, threads=threads)
         inputs = open_inputs(self.sources.paths, options.dtype)
         with tempfile.TemporaryDirectory(prefix=f".{mixture.id}.", dir=self.path) as folder:
             _write(inputs, self.sources, [mixture], Path(folder), options, ignore)
@@ -102,7 +105,7 @@ def open_merges(path: Path) -> MergeFolder:
         raise ToolkitError(f"{path}: no folder of merges: {error.strerror}", "write one with mergemix merge") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ToolkitError(f"{path / SOURCES}: not the sources of merges", "write them with mergemix merge") from error
-    return MergeFolder(path, sources, read_mixtures(path / MIXTURES, sources.clusters))
+    return MergeFolder(path, sources, read_mixtures(path / MIXTURES, sources.clusters), content.get("dtype"))
 
 
 def _write(

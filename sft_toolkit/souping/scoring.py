@@ -10,16 +10,15 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.souping.merge import MergeFolder
 from sft_toolkit.souping.score_command import ScoreCommand, Scores
 from sft_toolkit.souping.score_journal import ScoreJournal
-from sft_toolkit.souping.writing import OutputOptions
 
 Models = Iterator[tuple[str, AbstractContextManager[Path]]]
 """Each model's id, and its folder for as long as it is needed."""
 
 
-def merged_models(merges: MergeFolder, options: OutputOptions) -> Models:
+def merged_models(merges: MergeFolder, threads: int) -> Models:
     """Every mixture's merge, made for the time of its evaluation where it was deferred."""
     for mixture in merges.mixtures:
-        yield mixture.id, merges.model(mixture, options)
+        yield mixture.id, merges.model(mixture, threads)
 
 
 def trained_models(merges: MergeFolder, folder: Path) -> Models:

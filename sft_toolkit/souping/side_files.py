@@ -55,7 +55,7 @@ def copy_side_files(checkpoints: Sequence[Checkpoint], folder: Path, dtype: str 
     """
     copied, differing = [], []
     folders = _folders(checkpoints)
-    for name in sorted({found for source in folders for found in _names(source)}):
+    for name in sorted({found for source in folders for found in side_files(source)}):
         versions = [source / name for source in folders if (source / name).is_file()]
         if any(version.read_bytes() != versions[0].read_bytes() for version in versions[1:]):
             differing.append(name)
@@ -74,7 +74,8 @@ def _folders(checkpoints: Sequence[Checkpoint]) -> list[Path]:
     return [checkpoint.folder for checkpoint in checkpoints if checkpoint.folder is not None]
 
 
-def _names(folder: Path) -> Iterator[str]:
+def side_files(folder: Path) -> Iterator[str]:
+    """Names of what lies beside the weights of a checkpoint."""
     for pattern in _COPIED:
         yield from (str(path.relative_to(folder)) for path in folder.glob(pattern) if path.is_file())
 

@@ -1,0 +1,243 @@
+"""`kolibri-sft mergemix cluster | merge | score | rank`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning, progress_display
+from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.model_options import (
+    Dtype,
+    LowerIsBetter,
+    MaxShardSize,
+    Metric,
+    ScoreTimeout,
+    Threads,
+    elements_shown,
+    output_options,
+)
+from sft_toolkit.cli.options import (
+    Config,
+    Debug,
+    Force,
+    Inputs,
+    Json,
+    OnError,
+    Progress,
+    Quiet,
+    Seed,
+    SourceFormat,
+    Workers,
+    require_input_choices,
+    told,
+)
+from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.souping.mixtures import Mixture
+    from sft_toolkit.souping.ranking import Ranking
+
+app = typer.Typer(no_args_is_help=True)
+
+Merges = Annotated[Path, typer.Argument(metavar="MERGES", help="Folder that mergemix merge wrote.")]
+JsonReport = Annotated[bool, typer.Option("--json", help="One JSON object instead of tables.")]
+
+
+@app.command()
+@guarded
+def cluster(
+    inputs: Inputs = None,
+    clusters: Annotated[int, typer.Option(help="How many clusters.", min=1)] = 3,
+    source_format: SourceFormat = "auto",
+    workers: Workers = 0,
+    on_error: OnError = "fail",
+    json: JsonReport = False,
+    config: Config = None,
+    quiet: Quiet = False,
+    progress: Progress = "auto",
+    debug: Debug = False,
+) -> None:
+    """Group data sets whose words are alike, as a help for choosing the clusters."""
+    from sft_toolkit.json_text import encode_text
+    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.souping.profiles import cluster_datasets
+    from sft_toolkit.souping.profiling import profile_datasets
+
+    require_input_choices(source_format, on_error)
+    run = RunOptions(
+        inputs=inputs or ["-"],
+        source_format=source_format,
+        workers=workers,
+        quarantine=on_error == "quarantine",
+        progress=progress_display(progress, quiet, "mergemix cluster"),
+    )
+    found = cluster_datasets(profile_datasets(run)[0], clusters)
+    clear_progress()
+    if json:
+        print(encode_text({"clusters": [{"datasets": one.datasets, "cohesion": one.cohesion} for one in found]}))
+    else:
+        rows = [(place, one.cohesion, ", ".join(one.datasets)) for place, one in enumerate(found)]
+        print_table("data sets by likeness of words", ("cluster", "mean cosine", "data sets"), rows, sys.stdout)
+
+
+@app.command()
+@guarded
+def merge(
+    base: Annotated[Path, typer.Option(help="Checkpoint that all specialists were trained from.")],
+    specialist: Annotated[list[str], typer.Option(metavar="NAME=CKPT", help="A cluster's specialist; repeat it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the merges, one model a mixture.")],
+    candidates: Annotated[int | None, typer.Option(help="Draw this many mixtures.", min=1)] = None,
+    mixtures: Annotated[Path | None, typer.Option(help="JSONL of mixtures, as mix --candidates writes it.")] = None,
+    concentration: Annotated[float, typer.Option(help="Of drawn mixtures: higher is nearer to equal weights.")] = 1.0,
+    deferred: Annotated[bool, typer.Option("--deferred", help="No models yet: score makes one at a time.")] = False,
+    seed: Seed = 0,
+    dtype: Dtype = None,
+    max_shard_size: MaxShardSize = "5GB",
+    threads: Threads = 0,
+    force: Force = False,
+    config: Config = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Merge specialists by many mixtures in one pass: base + sum of alpha * (specialist - base)."""
+    from sft_toolkit.souping.merge import Sources, write_merges
+
+    sources = Sources(base, _specialists(specialist))
+    wanted = _mixtures(sources.clusters, candidates, mixtures, concentration, seed)
+    options = output_options(dtype, max_shard_size, threads, force)
+    with elements_shown("merge", quiet or json) as advance:
+        write_merges(sources, wanted, output, options, deferred, advance)
+    if told(quiet, json) == "json":
+        print_json({"output": str(output), "mixtures": [mixture.to_json() for mixture in wanted]})
+    elif not quiet:
+        rows = [(mixture.id, *map(float, mixture.weights.values())) for mixture in wanted]
+        print_table(f"mergemix merge -> {output}", ("mixture", *sources.clusters), rows)
+
+
+@app.command()
+@guarded
+def score(
+    merges: Merges,
+    score_command: Annotated[str, typer.Option(help="'CMD {model}', prints a number or JSON on its last line.")],
+    score_timeout: ScoreTimeout = None,
+    repeats: Annotated[int, typer.Option(help="Evaluations of each model; two or more tell the noise.", min=1)] = 1,
+    trained: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Score trained models FOLDER/ID instead of the merges.")
+    ] = None,
+    threads: Threads = 0,
+    config: Config = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run a command on every merged or trained model; after an interruption it goes on with the rest."""
+    from sft_toolkit.souping.merge import open_merges
+    from sft_toolkit.souping.score_command import ScoreCommand, Scores
+    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal
+    from sft_toolkit.souping.scoring import merged_models, score_models, trained_models
+
+    def tell(name: str, scores: Scores) -> None:
+        if not quiet:
+            print(f"{name}: {', '.join(f'{metric} {value:g}' for metric, value in scores.items())}", file=sys.stderr)
+
+    folder = open_merges(merges)
+    journal = open_journal(merges / (TRAINED if trained else MERGED))
+    models = trained_models(folder, trained) if trained else merged_models(folder, threads)
+    ran = score_models(models, ScoreCommand(score_command, score_timeout), journal, repeats, tell)
+    if not quiet:
+        print(f"{ran} evaluations -> {journal.path}", file=sys.stderr)
+
+
+@app.command()
+@guarded
+def rank(
+    merges: Merges,
+    metric: Metric = None,
+    lower_is_better: LowerIsBetter = False,
+    surrogate: Annotated[str, typer.Option(help="Regression: auto, ridge or lightgbm.")] = "auto",
+    proposals: Annotated[int, typer.Option(help="How many mixtures to propose.", min=1)] = 3,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, where none repeats.")] = None,
+    draws: Annotated[int, typer.Option(help="Bootstrap draws.", min=100)] = 2_000,
+    seed: Seed = 0,
+    json: JsonReport = False,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Order mixtures by their merges' scores, propose better ones, and say whether the scores mean anything."""
+    from sft_toolkit.json_text import encode_text
+    from sft_toolkit.souping.merge import open_merges
+    from sft_toolkit.souping.ranking import RankOptions, rank_mixtures
+    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal
+
+    merged, trained = (open_journal(merges / name).of_metric(metric) for name in (MERGED, TRAINED))
+    options = RankOptions(surrogate, proposals, lower_is_better, noise, draws, seed)
+    ranking = rank_mixtures(open_merges(merges).mixtures, merged, trained, options)
+    for warning in ranking.warnings:
+        print_warning(warning)
+    if json:
+        print(encode_text(ranking.to_json()))
+    else:
+        _print_ranking(ranking)
+
+
+def _specialists(given: list[str]) -> dict[str, Path]:
+    specialists: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"--specialist {text}: not of the form NAME=CKPT", "as in --specialist math=runs/math")
+        if name in specialists:
+            raise UsageError(f"--specialist {name}: given twice", "give each cluster one specialist")
+        specialists[name] = Path(path)
+    return specialists
+
+
+def _mixtures(
+    clusters: list[str], candidates: int | None, path: Path | None, concentration: float, seed: int
+) -> list[Mixture]:
+    from sft_toolkit.souping.mixtures import read_mixtures, sample_mixtures
+
+    if candidates is not None and path is None:
+        return sample_mixtures(clusters, candidates, seed, concentration)
+    if path is not None and candidates is None:
+        return read_mixtures(path, clusters)
+    raise UsageError("where are the mixtures?", "give --candidates N to draw them or --mixtures FILE, not both")
+
+
+def _print_ranking(ranking: Ranking) -> None:
+    fit = ranking.surrogate
+    print_table(
+        "mixtures by score of their merge",
+        ("mixture", "score"),
+        [(name, f"{score:.6g}") for name, score in ranking.scores.items()],
+        sys.stdout,
+    )
+    print(f"regression: {fit.name}; leave-one-out error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}")
+    rows = [
+        (
+            *map(float, proposal.weights),
+            f"{proposal.expected:.6g}",
+            f"{proposal.interval.low:.4g} to {proposal.interval.high:.4g}",
+        )
+        for proposal in ranking.proposals
+    ]
+    print_table("proposed", (*ranking.clusters, "expected", "90% interval"), rows, sys.stdout)
+    print(_agreement(ranking))
+
+
+def _agreement(ranking: Ranking) -> str:
+    check = ranking.check
+    if check is None:
+        return f"merged against trained: {ranking.verdict}"
+    ceiling = (
+        "noise unknown" if check.ceiling is None else f"a perfect proxy would reach {check.ceiling:.2f} in this noise"
+    )
+    return (
+        f"merged against trained: {ranking.verdict}; rho {check.rho:.2f}, "
+        f"95% interval {check.interval.low:.2f} to {check.interval.high:.2f}, n {check.n}, p {check.chance:.3f}; "
+        f"unrelated scores stay below {check.null_band:.2f}; {ceiling}"
+    )
