@@ -13,6 +13,7 @@ import xxhash
 
 from sft_toolkit.chat.folder import TokenizerFolder
 from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.json_text import encode
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -45,7 +46,9 @@ class ChatTokenizer:
 
     @cached_property
     def digest(self) -> str:
-        return xxhash.xxh3_128_hexdigest(self._folder.tokenizer_json)
+        """Hash of all that decides how a text becomes ids."""
+        configured = encode([self._folder.special_tokens, self._folder.adds_bos])
+        return xxhash.xxh3_128_hexdigest(self._folder.tokenizer_json + configured)
 
     @cached_property
     def control_pattern(self) -> re.Pattern[str] | None:

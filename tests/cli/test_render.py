@@ -1,0 +1,96 @@
+"""`kolibri-sft render` as users run it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.conftest import RunCli
+
+
+def write_records(path: Path, count: int = 30) -> Path:
+    record = {"messages": [{"role": "user", "content": "Wie geht es?"}, {"role": "assistant", "content": "Gut. " * 5}]}
+    path.write_text("".join(json.dumps({"id": f"r{number}", **record}) + "\n" for number in range(count)))
+    return path
+
+
+def shards(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.glob("part-*.arrow"))]
+
+
+@pytest.fixture
+def tokenizer(sample_data: Path) -> Path:
+    return sample_data / "tokenizer"
+
+
+def test_shards_hold_one_row_a_record_and_the_manifest_names_tokenizer_and_template(
+    run_cli: RunCli, tokenizer: Path, tmp_path: Path
+) -> None:
+    result = run_cli("render", write_records(tmp_path / "in.jsonl"), "--tokenizer", tokenizer, "-o", tmp_path / "out")
+    assert result.returncode == 0, result.stderr.decode()
+    with pa.memory_map(str(tmp_path / "out" / "part-00000.arrow")) as file:
+        table = pa.ipc.open_file(file).read_all()
+    assert table.num_rows == 30
+    assert table["loss_tokens"].to_pylist() == [sum(mask) for mask in table["loss_mask"].to_pylist()]
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["schema"] == "tokens" and manifest["tokenizer"] and manifest["chat_template"]
+
+
+def test_shards_are_the_same_bytes_for_any_number_of_workers(run_cli: RunCli, tokenizer: Path, tmp_path: Path) -> None:
+    records = write_records(tmp_path / "in.jsonl")
+    for workers in ("1", "2"):
+        options = ("--workers", workers, "--rows-per-shard", "10", "-q", "-o", tmp_path / workers)
+        assert run_cli("render", records, "--tokenizer", tokenizer, *options).returncode == 0
+    assert len(shards(tmp_path / "1")) == 3
+    assert shards(tmp_path / "1") == shards(tmp_path / "2")
+
+
+def test_a_pipe_of_records_renders_to_json_lines(run_cli: RunCli, tokenizer: Path, tmp_path: Path) -> None:
+    records = write_records(tmp_path / "in.jsonl", 2).read_bytes()
+    result = run_cli("render", "-", "--tokenizer", tokenizer, "-o", "-", stdin=records)
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["id"] for row in rows] == ["r0", "r1"]
+    assert len(rows[0]["input_ids"]) == len(rows[0]["loss_mask"]) == rows[0]["length"]
+
+
+def one_line(result: Any, code: int) -> str:
+    text = result.stderr.decode()
+    assert result.returncode == code and text.startswith("error: ") and text.count("\n") == 1, text
+    return text
+
+
+def test_faults_of_tokenizer_and_template_are_one_line_each(run_cli: RunCli, tokenizer: Path, tmp_path: Path) -> None:
+    records = write_records(tmp_path / "in.jsonl", 1)
+    bare, broken, sound = tmp_path / "bare", tmp_path / "broken.jinja", tokenizer / "chat_template.jinja"
+    bare.mkdir()
+    shutil.copy(tokenizer / "tokenizer.json", bare)
+    broken.write_text("{% for m in messages %}\n{% endif %}")
+    mute = tmp_path / "mute.jinja"
+    mute.write_text("{{ raise_exception('closed on Sundays') }}")
+
+    def fault(*options: str | Path, code: int = 1) -> str:
+        return one_line(run_cli("render", records, "-o", tmp_path / "out", *options), code)
+
+    assert "no chat template; give one with --chat-template" in fault("--tokenizer", bare)
+    assert "tokenizer.json: No such file" in fault("--tokenizer", tmp_path / "missing")
+    assert "chat template (line 2)" in fault("--tokenizer", tokenizer, "--chat-template", broken)
+    assert "closed on Sundays" in fault("--tokenizer", tokenizer, "--chat-template", mute)
+    assert "choose one of all, last" in fault("--tokenizer", tokenizer, "--train", "some", code=2)
+    assert "not a date" in fault("--tokenizer", tokenizer, "--date", "today", code=2)
+    (bare / "tokenizer.json").write_text("{}")
+    assert "tokenizer.json: not a tokenizer" in fault("--tokenizer", bare, "--chat-template", sound)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_overlong_names_file_line_and_record(run_cli: RunCli, tokenizer: Path, tmp_path: Path) -> None:
+    records = write_records(tmp_path / "in.jsonl", 2)
+    command = ("render", records, "--tokenizer", tokenizer, "--max-tokens", "8", "-o", tmp_path / "out")
+    text = one_line(run_cli(*command), 1)
+    assert "in.jsonl:1: record r0:" in text and "more than 8; choose with --overlong drop or truncate" in text
+    summary = json.loads(run_cli(*command, "--force", "--overlong", "drop", "--json").stderr)
+    assert (summary["in"], summary["out"], summary["set_aside"]) == (2, 0, {"overlong": 2})
