@@ -145,7 +145,7 @@ def measure_blocks(
             empty = False
             yield measured
     if empty:
-        raise _empty(run)
+        raise no_records(run)
 
 
 def _measure_block(
@@ -267,7 +267,7 @@ def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
             run.progress(counters)
     complete = len(reports) == blocks.count
     if complete and counters.records_in == 0:
-        raise _empty(run)
+        raise no_records(run)
     if complete:
         kind = kind_of(stage.schema or RECORDS) or "records"
         folder.complete(build_manifest(kind, pins, reports, counters, **_described(stage, run)))
@@ -311,14 +311,14 @@ def _block_to_lines(stage: Stage, quarantine: bool, source_format: str, block: B
 
 def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
     begun = time.monotonic()
-    _check_stream_options(run)
+    check_stream_options(run)
     counters, ledger = Counters(), IdLedger()
     rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
     work = partial(_block_to_lines, stage, run.quarantine, run.source_format)
     with (
         tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool,
         open_sink(run.output) as write,
-        _aside_sink(run) as write_aside,
+        aside_sink(run) as write_aside,
     ):
         for lines in run.drive(source.blocks(rows_per_block, Path(spool)), work):
             if stage.draws:
@@ -329,12 +329,13 @@ def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
             counters.add(lines.counters)
             run.progress(counters)
         if counters.records_in == 0:
-            raise _empty(run)
+            raise no_records(run)
     return Summary(stage.name, run.output, counters, time.monotonic() - begun)
 
 
 @contextmanager
-def _aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
+def aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
+    """A function that takes the quarantine's lines, and loses them where no file is named."""
     if run.quarantine_file is None:
         yield lambda line: None
     else:
@@ -342,7 +343,8 @@ def _aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
             yield write
 
 
-def _check_stream_options(run: RunOptions) -> None:
+def check_stream_options(run: RunOptions) -> None:
+    """Raise UsageError for options that JSONL output cannot honour, and where its file may not be written."""
     if run.resume or run.part[1] > 1:
         raise UsageError("--resume and --shard need a shard folder as --output")
     if run.quarantine and run.quarantine_file is None:
@@ -361,13 +363,14 @@ def _dry_run(stage: Stage, run: RunOptions, source: Source) -> Summary:
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
         block = next(source.blocks(_BATCH_ROWS, Path(spool)), None)
         if block is None:
-            raise _empty(run)
+            raise no_records(run)
         for _ in _rows(stage, block, outcome, run.source_format):
             pass
     return Summary(f"{stage.name} (dry run)", "nothing", outcome.counters, time.monotonic() - begun)
 
 
-def _empty(run: RunOptions) -> ToolkitError:
+def no_records(run: RunOptions) -> ToolkitError:
+    """The error for inputs without a single record."""
     return ToolkitError(f"{', '.join(run.inputs)}: no records", "is the input empty?")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.json_text import decode
+from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
@@ -67,6 +68,20 @@ class ShardFolder:
         return path
 
 
+def rendering_of(folders: Sequence[ShardFolder]) -> dict[str, Any]:
+    """Hashes of the tokenizer and template of token shards. Raises ToolkitError where the folders differ."""
+    rendering: dict[str, Any] = {}
+    for fact in _RENDERED_WITH:
+        values = {encode(folder.manifest.get(fact)): folder.path for folder in folders}
+        if len(values) > 1:
+            names = ", ".join(str(path) for path in values.values())
+            raise ToolkitError(f"{names}: rendered with different {fact.replace('_', ' ')}s", "render them alike")
+        if folders and fact in folders[0].manifest:
+            rendering[fact] = folders[0].manifest[fact]
+    return rendering
+
+
+_RENDERED_WITH = ("tokenizer", "chat_template")
 _HINTS = {
     "records": "records come from convert and the other record stages",
     "tokens": "token shards come from kolibri-sft render",

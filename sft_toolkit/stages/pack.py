@@ -22,7 +22,7 @@ from sft_toolkit.packers.attention_cost import PackingStatistics, attention_cost
 from sft_toolkit.packers.balance import DataSetMix
 from sft_toolkit.runner import RunOptions, Summary, write_blocks
 from sft_toolkit.shards.documents import DocumentReader
-from sft_toolkit.shards.folder import ShardFolder
+from sft_toolkit.shards.folder import ShardFolder, rendering_of
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
 from sft_toolkit.shards.packed_index import INDEX, write_index
 from sft_toolkit.stages.base import Counters
@@ -33,7 +33,6 @@ METHODS = ("nkf", "bfd")
 DEFAULT_CAPACITY = 262_144
 _TOKENS_PER_SHARD = 1 << 28
 _WORTH_A_POOL = 1_000_000
-_RENDERED_WITH = ("tokenizer", "chat_template")
 
 
 @dataclass(frozen=True)
@@ -100,6 +99,7 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     """
     begun = time.monotonic()
     inputs = _token_folders(run)
+    rendering = rendering_of(inputs)
     folder = OutputFolder(Path(run.output))
     pins = _pins(options, run, inputs)
     if not run.dry_run and not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
@@ -114,7 +114,7 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     if complete:
         shards = [folder.shard_path(report.index) for report in reports]
         write_index(folder.path / INDEX, shards, planned.mix(), planned.corpus.datasets)
-        described = {**_described(options, run, inputs), "statistics": facts}
+        described = {**_described(options, run), **rendering, "statistics": facts}
         folder.complete(build_manifest("packed", pins, reports, counters, **described))
     tokens = sum(report.shard.tokens for report in reports)
     seconds = time.monotonic() - begun
@@ -167,14 +167,7 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
             raise UsageError(f"{given}: not a folder", "pack reads folders of token shards, as render writes them")
         if Path(given).resolve() == Path(run.output).resolve():
             raise UsageError(f"{given}: is input and output", "name a new folder with --output")
-    folders = [ShardFolder(given, "tokens") for given in run.inputs]
-    for fact in _RENDERED_WITH:
-        values = {encode(folder.manifest.get(fact)) for folder in folders}
-        if len(values) > 1:
-            raise ToolkitError(
-                f"{', '.join(run.inputs)}: rendered with different {fact.replace('_', ' ')}s", "render them alike"
-            )
-    return folders
+    return [ShardFolder(given, "tokens") for given in run.inputs]
 
 
 def _pins(options: PackOptions, run: RunOptions, inputs: list[ShardFolder]) -> dict[str, Any]:
@@ -194,13 +187,11 @@ def _fingerprint(folder: ShardFolder) -> dict[str, Any]:
     return {"rows": folder.rows, "shards": xxhash.xxh3_128_hexdigest(checksums)}
 
 
-def _described(options: PackOptions, run: RunOptions, inputs: list[ShardFolder]) -> dict[str, Any]:
-    manifest = inputs[0].manifest
+def _described(options: PackOptions, run: RunOptions) -> dict[str, Any]:
     return {
         "stage": options.name,
         "stage_version": options.version,
         "options": run.resolved_options,
         "seed": run.seed,
         "capacity": options.capacity,
-        **{fact: manifest[fact] for fact in _RENDERED_WITH if fact in manifest},
     }
