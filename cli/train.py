@@ -1,0 +1,153 @@
+"""`kolibri-sft train`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sft_toolkit.cli.console import print_table
+from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.options import Config, Debug, Quiet, Seed
+from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.training.estimate import Estimate
+
+_RECIPE, _SPEED, _WATCH = "Recipe", "Speed and memory", "Checkpoints and reports"
+
+
+def _recipe(text: str, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=_RECIPE, **more)
+
+
+def _speed(text: str, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=_SPEED, **more)
+
+
+def _watch(text: str, **more: Any) -> Any:
+    return typer.Option(help=text, rich_help_panel=_WATCH, **more)
+
+
+@guarded
+def train(
+    packed: Annotated[Path, typer.Argument(metavar="PACKED", help="Folder of packed shards.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the run.")],
+    model: Annotated[Path | None, typer.Option(help="Checkpoint to start from: a folder, or FILE.gguf.")] = None,
+    init: Annotated[Path | None, typer.Option(help="Or a configuration, to start from random weights.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="Folder of the tokenizer, if not the model's.")] = None,
+    nproc: Annotated[int, typer.Option(help="Ranks to start on this machine.", min=1)] = 1,
+    steps: Annotated[int | None, _recipe("Optimiser steps, instead of epochs.", min=1)] = None,
+    epochs: Annotated[int, _recipe("Passes over the sequences.", min=1)] = 1,
+    microbatches: Annotated[int, _recipe("Sequences of each rank per step.", min=1)] = 1,
+    order: Annotated[str, _recipe("window, sorted-buffer, within-step or random.")] = "window",
+    buffer: Annotated[int, _recipe("Sequences per rank that are sorted together.", min=1)] = 256,
+    learning_rate: Annotated[float, _recipe("Peak of the learning rate.")] = 2e-5,
+    schedule: Annotated[str, _recipe("cosine, linear or wsd.")] = "cosine",
+    warmup: Annotated[float, _recipe("Share of the steps in which the rate rises.")] = 0.03,
+    decay: Annotated[float, _recipe("Share of the steps in which it falls, with wsd.")] = 0.2,
+    betas: Annotated[tuple[float, float], _recipe("AdamW's averages.")] = (0.9, 0.95),
+    weight_decay: Annotated[float, _recipe("AdamW's decay, of matrices alone.", min=0)] = 0.1,
+    clip: Annotated[float, _recipe("Greatest norm of the gradient.")] = 1.0,
+    seed: Seed = 0,
+    bf16: Annotated[bool | None, _speed("Compute in bfloat16; by default on CUDA.")] = None,
+    activation_checkpointing: Annotated[bool, _speed("Compute activations twice rather than keep them.")] = False,
+    compile: Annotated[bool, _speed("Compile each layer.")] = False,
+    checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: at the end alone.", min=0)] = 0,
+    keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
+    evaluation: Annotated[Path | None, _watch("Packed folder whose loss is told, not trained.")] = None,
+    evaluate_every: Annotated[int, _watch("Steps between evaluations; 0: at the end alone.", min=0)] = 0,
+    report: Annotated[list[str] | None, _watch("tensorboard or wandb; metrics.jsonl is always written.")] = None,
+    resume: Annotated[bool, _watch("Go on from the newest checkpoint.")] = False,
+    checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
+    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what the run would take, and end.")] = False,
+    config: Config = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Train a causal language model on packed shards with FSDP, documents kept apart, to the exact mean loss."""
+    _require_torch()
+    from sft_toolkit.training.launch import launch, launched
+    from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
+
+    options = TrainOptions(
+        packed=packed,
+        output=output,
+        source=ModelSource(model, init, tokenizer),
+        recipe=Recipe(
+            steps=steps,
+            epochs=epochs,
+            microbatches=microbatches,
+            order=order,
+            buffer=buffer,
+            seed=seed,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            warmup=warmup,
+            decay=decay,
+            betas=betas,
+            weight_decay=weight_decay,
+            clip=clip,
+            bf16=_on_cuda() if bf16 is None else bf16,
+        ),
+        activation_checkpointing=activation_checkpointing,
+        compile=compile,
+        checkpoint_every=checkpoint_every,
+        keep=keep,
+        evaluation=evaluation,
+        evaluate_every=evaluate_every,
+        reports=tuple(report or ()),
+        checksums=checksums,
+        resume=resume,
+        quiet=quiet,
+    )
+    if dry_run:
+        from sft_toolkit.training.estimate import estimate
+
+        _print_estimate(estimate(options, nproc), nproc)
+    elif nproc > 1 and not launched():
+        raise typer.Exit(launch(nproc))
+    else:
+        from sft_toolkit.training.run import train as run
+
+        run(options)
+
+
+def _require_torch() -> None:
+    """Raise UsageError where the trainer's dependencies are not installed."""
+    from importlib.util import find_spec
+
+    for name in ("torch", "transformers", "accelerate"):
+        if find_spec(name) is None:
+            raise UsageError(f"{name} is not installed", "pip install 'kolibri-sft[train]'")
+
+
+def _on_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _print_estimate(found: Estimate, ranks: int) -> None:
+    memory = found.memory
+    rows = [
+        ("parameters", f"{found.parameters:,}"),
+        ("sequences", f"{found.sequences:,}"),
+        ("steps", f"{found.steps:,}"),
+        ("tokens", f"{found.tokens:,}"),
+        ("loss tokens", f"{found.loss_tokens:,}"),
+        ("work", f"{found.flops:.3g} FLOPs"),
+        ("efficiency of the order", f"{found.efficiency:.3f}"),
+        ("memory of a rank: about", _gib(memory.total)),
+        ("  weights, gradients, AdamW", _gib(memory.states)),
+        ("  gathered layers", _gib(memory.gathered)),
+        ("  activations", _gib(memory.activations)),
+        ("  output head", _gib(memory.head)),
+    ]
+    print_table(f"{ranks} {'rank' if ranks == 1 else 'ranks'}", ("what", "value"), rows, sys.stdout)
+
+
+def _gib(count: float) -> str:
+    return f"{count / 2**30:,.2f} GiB"

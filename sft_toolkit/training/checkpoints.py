@@ -1,0 +1,114 @@
+"""Checkpoints from which a run goes on as if it had not stopped: complete or invisible, written beside training.
+
+A checkpoint is a folder `step-00000120` of torch.distributed.checkpoint. Its `.metadata` is written last and removed
+first, so that a folder with one is whole. States are stored whole, whatever the ranks that wrote them: another number
+of ranks reads what it needs.
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.optim import Optimizer
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.ranks import Ranks
+
+_COMPLETE = ".metadata"
+
+
+class Checkpoints:
+    """The checkpoints of one run; all methods but `complete_steps` are collective. Leaving it waits for the last."""
+
+    def __init__(self, folder: Path, ranks: Ranks, keep: int) -> None:
+        self._folder = folder
+        self._ranks = ranks
+        self._keep = keep
+        self._saving: Future[Any] | None = None
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.wait()
+
+    def complete_steps(self) -> list[int]:
+        """Steps that a checkpoint exists of, in order."""
+        return sorted(int(path.parent.name.removeprefix("step-")) for path in self._folder.glob(f"step-*/{_COMPLETE}"))
+
+    def save(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
+        """Copy the state after `step` steps and write it in the background, once the one before is written."""
+        self.wait()
+        place = self._place(step)
+        if self._ranks.leads:
+            _remove(place)
+        dist.barrier(self._ranks.background)
+        state = {**_state(model, optimizer), **_random_state(self._ranks)}
+        self._saving = dcp.async_save(state, checkpoint_id=place, process_group=self._ranks.background)
+
+    def wait(self) -> None:
+        """Wait until the last checkpoint is on the disk, then remove those that are too many."""
+        if self._saving is None:
+            return
+        saving, self._saving = self._saving, None
+        try:
+            saving.result()
+        except (OSError, RuntimeError, dcp.CheckpointException) as fault:
+            message = f"{self._folder}: a checkpoint could not be written: {fault}"
+            raise ToolkitError(message, "is the disk full?") from fault
+        if self._ranks.leads:
+            for step in self.complete_steps()[: -self._keep]:
+                _remove(self._place(step))
+
+    def load(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
+        """Restore what `save` saw. A rank that did not exist then keeps its random state."""
+        place = self._place(step)
+        saved = dcp.FileSystemReader(place).read_metadata().state_dict_metadata
+        random = {name: value for name, value in _random_state(self._ranks).items() if name in saved}
+        state = {**_state(model, optimizer), **random}
+        try:
+            dcp.load(state, checkpoint_id=place, process_group=self._ranks.background)
+        except dcp.CheckpointException as fault:
+            raise ToolkitError(f"{place}: cannot be read: {fault}", "remove it to go on from the one before") from fault
+        set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+        _set_random_state({name: state[name] for name in random}, self._ranks.device)
+
+    def _place(self, step: int) -> Path:
+        return self._folder / f"step-{step:08d}"
+
+
+def _state(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    model_state, optimizer_state = get_state_dict(model, optimizer)
+    return {"model": model_state, "optimizer": optimizer_state}
+
+
+def _random_state(ranks: Ranks) -> dict[str, Tensor]:
+    """Named by rank, because equal names are taken for equal values and saved once."""
+    states = {f"random.{ranks.rank}.cpu": torch.get_rng_state()}
+    if ranks.device.type == "cuda":
+        states[f"random.{ranks.rank}.cuda"] = torch.cuda.get_rng_state(ranks.device)
+    return states
+
+
+def _set_random_state(states: dict[str, Tensor], device: torch.device) -> None:
+    for name, state in states.items():
+        if name.endswith("cpu"):
+            torch.set_rng_state(state)
+        else:
+            torch.cuda.set_rng_state(state, device)
+
+
+def _remove(place: Path) -> None:
+    (place / _COMPLETE).unlink(missing_ok=True)
+    shutil.rmtree(place, ignore_errors=True)

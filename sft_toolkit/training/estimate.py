@@ -1,0 +1,97 @@
+"""What a run would take, before anything is loaded: `train --dry-run`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sft_toolkit.packers.balance import balance_of
+from sft_toolkit.training.flops import Flops
+from sft_toolkit.training.isolation import require_supported
+from sft_toolkit.training.loss import LOGITS_PER_CHUNK
+from sft_toolkit.training.model import empty_model, layers_of, read_config
+from sft_toolkit.training.options import TrainOptions
+from sft_toolkit.training.run import plan_of
+from sft_toolkit.training.sequences import PackedFolder
+
+_STATE_BYTES = 4 + 4 + 8
+"""Weight, gradient and AdamW's two averages of one parameter, float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on each rank, at the longest sequence. States and layers are exact, activations a rule of thumb."""
+
+    states: float
+    gathered: float
+    activations: float
+    head: float
+
+    @property
+    def total(self) -> float:
+        return self.states + self.gathered + self.activations + self.head
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """tokens, loss_tokens, flops: of the whole run; efficiency: mean over slowest rank, by FLOPs, of the first epoch"""
+
+    parameters: int
+    sequences: int
+    steps: int
+    tokens: int
+    loss_tokens: int
+    flops: float
+    efficiency: float
+    memory: Memory
+
+
+def estimate(options: TrainOptions, ranks: int) -> Estimate:
+    """Raises ToolkitError and UsageError for data or a model that training would refuse for the same reason."""
+    recipe, packed = options.recipe, PackedFolder(options.packed)
+    config = read_config(options.source)
+    require_supported(config)
+    model = empty_model(config)
+    flops = Flops.of(model)
+    work = flops.of_sequences(packed.index)
+    epoch = plan_of(recipe, packed, ranks).epoch(0)
+    steps = recipe.steps or recipe.epochs * len(epoch)
+    share = steps / len(epoch)
+    attention = float(flops.per_pair * packed.index.cost.sum() / work.sum())
+    return Estimate(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        sequences=len(packed),
+        steps=steps,
+        tokens=round(share * packed.index.tokens.sum(dtype=np.int64)),
+        loss_tokens=round(share * packed.index.loss_tokens.sum(dtype=np.int64)),
+        flops=share * float(work.sum()),
+        efficiency=balance_of(epoch, packed.index.tokens, packed.index.cost, attention_share=attention).efficiency,
+        memory=_memory(model, options, int(packed.index.tokens.max()), ranks),
+    )
+
+
+def _memory(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Memory:
+    config, width = model.config, 2 if options.recipe.bf16 else 4
+    layers = layers_of(model)
+    layer = sum(parameter.numel() for parameter in layers[0].parameters())
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    head = model.get_output_embeddings().weight.numel()
+    within = tokens * _activations_per_token(config) * width
+    kept = tokens * config.hidden_size * width
+    return Memory(
+        states=_STATE_BYTES * parameters / ranks,
+        gathered=(parameters - len(layers) * layer + 2 * layer) * width,
+        activations=len(layers) * kept + within if options.activation_checkpointing else len(layers) * within,
+        head=4 * head + min(LOGITS_PER_CHUNK, tokens * config.vocab_size) * (4 + width),
+    )
+
+
+def _activations_per_token(config: Any) -> int:
+    """Numbers that one layer keeps of a token for the way back: norms, attention, gated feed-forward."""
+    head_width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    attention = 2 * head_width * (config.num_attention_heads + config.num_key_value_heads)
+    experts = getattr(config, "num_experts_per_tok", None)
+    inner = experts * getattr(config, "moe_intermediate_size", config.intermediate_size) if experts else None
+    return 6 * config.hidden_size + attention + 4 * (inner or config.intermediate_size)

@@ -1,0 +1,59 @@
+"""The trained model as a folder of transformers: safetensors, configuration, tokenizer and chat template."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.souping.side_files import CONFIG, side_files
+from sft_toolkit.training.model import PackedModel, empty_model, located
+from sft_toolkit.training.options import ModelSource
+from sft_toolkit.training.ranks import Ranks
+
+
+def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, folder: Path, ranks: Ranks) -> None:
+    """Write the model in the type that its checkpoint had, and read it back; collective.
+
+    The folder appears when it is whole and every tensor was found to be equal, bit for bit. Raises ToolkitError.
+    """
+    gathered = get_model_state_dict(model.causal_lm, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    if not ranks.leads:
+        return
+    dtype = (config.dtype if source.checkpoint else None) or torch.float32
+    weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in gathered.items()}
+    partial = folder.with_name(f"{folder.name}.partial")
+    for leftover in (partial, folder):
+        shutil.rmtree(leftover, ignore_errors=True)
+    skeleton: Any = empty_model(config)
+    skeleton.config.dtype = dtype
+    skeleton.save_pretrained(partial, state_dict=weights)
+    _save_tokenizer(source, partial)
+    _require_equal(partial, weights, dtype)
+    partial.rename(folder)
+
+
+def _save_tokenizer(source: ModelSource, folder: Path) -> None:
+    origin = source.tokenizer or source.path
+    if origin.suffix == ".gguf":
+        AutoTokenizer.from_pretrained(**located(origin)).save_pretrained(folder)
+    elif origin.is_dir():
+        for name in set(side_files(origin)) - {CONFIG}:
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(origin / name, folder / name)
+
+
+def _require_equal(folder: Path, weights: dict[str, Tensor], dtype: torch.dtype) -> None:
+    model, found = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, local_files_only=True, output_loading_info=True
+    )
+    reloaded = model.state_dict()
+    differing = [name for name, tensor in weights.items() if not torch.equal(reloaded[name], tensor)]
+    if faults := sorted(found["missing_keys"]) + differing:
+        raise ToolkitError(f"{folder}: reloaded, {faults[0]} is not what was saved")

@@ -1,0 +1,37 @@
+"""What ends a step, in words that say which option helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.options import TrainOptions
+
+_CPU_ALLOCATOR = ("can't allocate memory", "not enough memory")
+
+
+@contextmanager
+def memory_explained(step: int, batch: Batch, options: TrainOptions) -> Iterator[None]:
+    """Raise ToolkitError where memory runs out on `batch`, naming what has not been tried yet."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as fault:
+        short = isinstance(fault, (torch.OutOfMemoryError, MemoryError))
+        if not short and not any(words in str(fault) for words in _CPU_ALLOCATOR):
+            raise
+        tokens = batch.inputs["input_ids"].numel()
+        raise ToolkitError(
+            f"step {step}: out of memory on a sequence of {tokens:,} tokens", _remedy(options)
+        ) from fault
+
+
+def _remedy(options: TrainOptions) -> str:
+    if not options.activation_checkpointing:
+        return "try --activation-checkpointing"
+    if not options.recipe.bf16:
+        return "try --bf16, or more ranks"
+    return "use more ranks, or pack with a smaller --capacity"

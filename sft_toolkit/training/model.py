@@ -1,0 +1,145 @@
+"""A causal LM of transformers, sharded with FSDP2, that takes packed batches and gives summed losses.
+
+The first rank reads the weights and sends each rank its shards, so that a node holds one copy in memory, not one a
+rank. Weights are kept in float32. Gradients are reduced as a sum after every microbatch and stay sharded; keeping them
+whole until the step's end would save communication and cost 4 bytes a parameter on every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import init_empty_weights
+from torch import Tensor, nn
+from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.attention import ATTENTION, register_attention
+from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.loss import summed_cross_entropy
+from sft_toolkit.training.options import ModelSource, TrainOptions
+
+
+class PackedModel(nn.Module):
+    """A causal LM whose forward takes a packed batch and returns the sum of its losses, without making logits."""
+
+    def __init__(self, causal_lm: Any) -> None:
+        super().__init__()
+        self.causal_lm = causal_lm
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
+        hidden = self.causal_lm.base_model(**batch.inputs, use_cache=False).last_hidden_state[0]
+        head = self.causal_lm.get_output_embeddings().weight
+        return summed_cross_entropy(hidden, head, batch.predictors, batch.targets)
+
+    def logits(self, **inputs: Any) -> Tensor:
+        """What the causal LM itself makes of these inputs: [1, T, V]."""
+        return self.causal_lm(**inputs, use_cache=False).logits
+
+
+@contextmanager
+def without_gradients(model: PackedModel) -> Iterator[None]:
+    """Within, `model` is in evaluation mode. FSDP leaves it gathered until a backward pass, so it is sharded after."""
+    model.eval()
+    with torch.no_grad():
+        yield
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+    model.train()
+
+
+def read_config(source: ModelSource) -> PreTrainedConfig:
+    """Raises ToolkitError where transformers cannot read it."""
+    with _explained(source.path):
+        return AutoConfig.from_pretrained(**located(source.path))
+
+
+def empty_model(config: PreTrainedConfig) -> Any:
+    """The model on the meta device, but for buffers, which its configuration determines."""
+    register_attention()
+    with _explained(config.name_or_path), init_empty_weights(include_buffers=False):
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=ATTENTION)
+
+
+def load_sharded(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh) -> PackedModel:
+    """Build the model sharded over `mesh` and fill it; collective."""
+    weights = _read_weights(options, config) if mesh.get_rank() == 0 else {}
+    model = PackedModel(empty_model(config))
+    model.causal_lm.tie_weights()
+    _shard(model, options, mesh)
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    model.to_empty(device=mesh.device_type)
+    for name, buffer in model.named_buffers():
+        buffer.copy_(buffers[name])
+    complete = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_model_state_dict(model.causal_lm, weights, options=complete)
+    return model
+
+
+def layers_of(causal_lm: Any) -> nn.ModuleList:
+    """The stack of decoder layers."""
+    count = causal_lm.config.num_hidden_layers
+    stacks = (module for module in causal_lm.modules() if isinstance(module, nn.ModuleList) and len(module) == count)
+    if (layers := next(stacks, None)) is None:
+        raise ToolkitError(f"{type(causal_lm).__name__}: no stack of {count} layers was found", "it is not supported")
+    return layers
+
+
+def located(path: Path) -> dict[str, Any]:
+    """Arguments of `from_pretrained` for a folder, a config file or a GGUF file."""
+    if path.suffix == ".gguf":
+        return {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name, "local_files_only": True}
+    return {"pretrained_model_name_or_path": path, "local_files_only": True}
+
+
+def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> dict[str, Tensor]:
+    source = options.source
+    with _explained(source.path):
+        if source.init is not None:
+            torch.manual_seed(options.recipe.seed)
+            return AutoModelForCausalLM.from_config(config, dtype=torch.float32).state_dict()
+        model, found = AutoModelForCausalLM.from_pretrained(
+            **located(source.path), config=config, dtype="auto", output_loading_info=True
+        )
+    if missing := sorted(found["missing_keys"]):
+        raise ToolkitError(f"{source.path}: has no weights for {missing[0]}", "is the checkpoint complete?")
+    return model.state_dict()
+
+
+def _shard(model: PackedModel, options: TrainOptions, mesh: DeviceMesh) -> None:
+    policy = MixedPrecisionPolicy(
+        param_dtype=torch.bfloat16 if options.recipe.bf16 else None, reduce_dtype=torch.float32
+    )
+    causal_lm = model.causal_lm
+    if options.activation_checkpointing:
+        causal_lm.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    for layer in layers_of(causal_lm):
+        if options.compile:
+            layer.compile(dynamic=True)
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+    if causal_lm.get_input_embeddings().weight is not causal_lm.get_output_embeddings().weight:
+        fully_shard(causal_lm.get_input_embeddings(), mesh=mesh, mp_policy=policy)
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
+    register_fsdp_forward_method(model, "logits")
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)
+
+
+@contextmanager
+def _explained(place: Path | str) -> Iterator[None]:
+    """Turn what transformers says about an unfit model into one line."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
+        raise ToolkitError(f"{place}: transformers cannot load it: {fault}") from fault

@@ -1,0 +1,95 @@
+"""What a training run is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sft_toolkit.errors import UsageError
+from sft_toolkit.packers import ORDERS
+from sft_toolkit.training.schedule import SCHEDULES
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What decides the weights that come out, beside model, data and ranks; a resumed run must have the same.
+
+    steps: optimiser steps, by default those of `epochs`; microbatches: sequences of each rank per step
+    order, buffer: see sft_toolkit.packers; warmup, decay: shares of the steps; clip: greatest gradient norm
+    weight_decay: of matrices alone; bf16: compute in bfloat16, keep weights and sum gradients in float32
+    """
+
+    steps: int | None = None
+    epochs: int = 1
+    microbatches: int = 1
+    order: str = "window"
+    buffer: int = 256
+    seed: int = 0
+    learning_rate: float = 2e-5
+    schedule: str = "cosine"
+    warmup: float = 0.03
+    decay: float = 0.2
+    betas: tuple[float, float] = (0.9, 0.95)
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    bf16: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (("order", self.order, ORDERS), ("schedule", self.schedule, SCHEDULES)):
+            if value not in choices:
+                raise UsageError(f"--{name} {value}: unknown", f"choose one of {', '.join(choices)}")
+        for name, share in (("warmup", self.warmup), ("decay", self.decay), *(("betas", beta) for beta in self.betas)):
+            if not 0 <= share < 1:
+                raise UsageError(f"--{name} {share}: not in [0, 1)")
+        for name, rate in (("learning-rate", self.learning_rate), ("clip", self.clip)):
+            if not rate > 0:
+                raise UsageError(f"--{name} {rate}: not above 0")
+        if self.warmup + self.decay > 1:
+            raise UsageError(f"--warmup {self.warmup} and --decay {self.decay} leave no step between them")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A checkpoint of transformers (a folder, or a GGUF file), or the configuration of a model to start at random.
+
+    tokenizer: folder whose tokenizer and chat template go with the trained model; by default the checkpoint's
+    """
+
+    checkpoint: Path | None = None
+    init: Path | None = None
+    tokenizer: Path | None = None
+
+    def __post_init__(self) -> None:
+        if (self.checkpoint is None) == (self.init is None):
+            raise UsageError("a model is needed, and one only", "give --model DIR or --init CONFIG")
+        if not self.path.exists():
+            raise UsageError(f"{self.path}: does not exist", "models are read from the disk, not downloaded")
+
+    @property
+    def path(self) -> Path:
+        path = self.checkpoint or self.init
+        assert path is not None
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """A run. `checkpoint_every`, `evaluate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
+
+    evaluation: a packed folder whose loss is told but not trained; reports: "tensorboard", "wandb"
+    """
+
+    packed: Path
+    output: Path
+    source: ModelSource
+    recipe: Recipe = field(default_factory=Recipe)
+    activation_checkpointing: bool = False
+    compile: bool = False
+    checkpoint_every: int = 0
+    keep: int = 2
+    evaluation: Path | None = None
+    evaluate_every: int = 0
+    reports: tuple[str, ...] = ()
+    checksums: bool = True
+    resume: bool = False
+    quiet: bool = False

@@ -1,0 +1,61 @@
+"""What each rank reads at each step: a plan of packed sequences, dealt to the ranks that are there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sft_toolkit.packers import FILLER, Plan
+from sft_toolkit.shards.packed_index import PackedIndex
+
+
+class Order:
+    """Steps of all epochs, counted through; a pure function of the plan, the step and the number of ranks.
+
+    The plan keeps the ranks that the run began with, and so every step its sequences, whatever ranks it is resumed on;
+    where these do not divide a step, its last microbatch is filled up with FILLER.
+    """
+
+    def __init__(self, plan: Plan, ranks: int) -> None:
+        self._plan = plan
+        self._ranks = ranks
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._plan.steps
+
+    def step(self, step: int) -> NDArray[np.int64]:
+        """Numbers of sequences: int64[microbatches, ranks]."""
+        epoch, within = divmod(step, self._plan.steps)
+        sequences = self._plan.step(epoch, within).ravel()
+        lacking = -len(sequences) % self._ranks
+        return np.append(sequences, np.full(lacking, FILLER)).reshape(-1, self._ranks)
+
+
+class Figures:
+    """Sums over the sequences of a step, from the index: every rank knows them of all ranks without asking.
+
+    flops: float64[n], of each sequence
+    """
+
+    def __init__(self, index: PackedIndex, flops: NDArray[np.float64]) -> None:
+        self._tokens, self._loss_tokens, self._flops = (
+            np.append(column, 0) for column in (index.tokens, index.loss_tokens, flops)
+        )
+
+    def tokens(self, sequences: NDArray[np.int64]) -> int:
+        return int(self._tokens[sequences].sum())
+
+    def loss_tokens(self, sequences: NDArray[np.int64]) -> int:
+        return int(self._loss_tokens[sequences].sum())
+
+    def flops(self, sequences: NDArray[np.int64]) -> float:
+        return float(self._flops[sequences].sum())
+
+    def imbalance(self, sequences: NDArray[np.int64]) -> float:
+        """Work of the busiest rank of each microbatch over that of the mean rank, 1 where all have the same.
+
+        sequences: int64[microbatches, ranks]
+        """
+        work = self._flops[sequences]
+        return float(work.max(axis=1).sum() / work.mean(axis=1).sum())

@@ -1,0 +1,72 @@
+"""The processes of a run: how they find one another, and who speaks when one of them fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from sft_toolkit.errors import ToolkitError
+
+_FAULTS = "kolibri_sft_faults"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """All ranks of a run as one of them sees them.
+
+    background: a group for collectives of threads; those of gloo, for what the CPU holds
+    """
+
+    mesh: DeviceMesh
+    device: torch.device
+    background: dist.ProcessGroup
+
+    @property
+    def rank(self) -> int:
+        return self.mesh.get_rank()
+
+    @property
+    def count(self) -> int:
+        return self.mesh.size()
+
+    @property
+    def leads(self) -> bool:
+        return self.rank == 0
+
+
+@contextmanager
+def joined_ranks() -> Iterator[Ranks]:
+    """Join the other processes that a launcher started (RANK and its siblings), or be the only one.
+
+    Where ranks fail, the first one's error is the one that is told: the others' are the same, or follow from it.
+    """
+    store, rank, count = _rendezvous()
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+    backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=count)
+    try:
+        yield Ranks(init_device_mesh(device.type, (count,)), device, dist.new_group(backend="gloo"))
+    except ToolkitError as error:
+        if store.add(_FAULTS, 1) > 1:
+            raise SystemExit(error.exit_code) from error
+        raise
+    except RuntimeError as fault:
+        if store.add(_FAULTS, 0) > 0:
+            raise SystemExit(1) from fault
+        raise
+    dist.destroy_process_group()
+
+
+def _rendezvous() -> tuple[dist.Store, int, int]:
+    if "RANK" not in os.environ:
+        return dist.HashStore(), 0, 1
+    return next(dist.rendezvous("env://"))
