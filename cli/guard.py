@@ -76,7 +76,10 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit without the complaint that Python prints when it cannot flush a pipe nobody reads."""
+    """Exit; after a signal without waiting for workers, which are gone; without a word for a pipe nobody reads."""
+    if code in (INTERRUPTED, TERMINATED):
+        sys.stderr.flush()
+        os._exit(code)
     if code == BROKEN_PIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

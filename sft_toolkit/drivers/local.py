@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
 from sft_toolkit.errors import ToolkitError
@@ -32,7 +34,8 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
 
     With one worker, or a single task, everything runs in this process. Else each worker is sent `work` once, so that
     what it builds and keeps (a tokenizer, compiled schemas) serves all of that worker's tasks. The first error, in
-    task order, ends the run and the workers. Raises ToolkitError when a worker process dies.
+    task order, ends the run once the tasks already begun are done; a signal ends it at once. Raises ToolkitError when
+    a worker process dies.
     """
     first = list(itertools.islice(tasks, 2))
     tasks = itertools.chain(first, tasks)
@@ -41,7 +44,8 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         return
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("forkserver")
-    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work,))
+    stopping = context.Event()
+    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work, stopping))
     pending: deque[Future[Result]] = deque()
     try:
         for task in itertools.islice(tasks, workers * _AHEAD_PER_WORKER):
@@ -52,24 +56,37 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
                 pending.append(pool.submit(_run_task, task))
             yield result
         pool.shutdown()
-    except BrokenProcessPool as fault:
-        raise ToolkitError(
-            "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
-        ) from fault
-    finally:
-        for child in set(multiprocessing.active_children()) - others:
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
+    except BaseException as end:
+        stopping.set()
+        _close(pool, set(multiprocessing.active_children()) - others, wait=isinstance(end, Exception | GeneratorExit))
+        if isinstance(end, BrokenProcessPool):
+            raise ToolkitError(
+                "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
+            ) from end
+        raise
 
 
-_worker: dict[str, Callable[[Any], Any]] = {}
+def _close(pool: ProcessPoolExecutor, workers: set[BaseProcess], wait: bool) -> None:
+    """Let workers finish what they are at, or, where a signal ends the run, end them at once.
+
+    The latter may catch a worker while it sends a result, of which the pool then waits for the rest: do not wait for
+    the pool.
+    """
+    if not wait:
+        for worker in workers:
+            worker.terminate()
+    pool.shutdown(wait=wait, cancel_futures=True)
+
+
+_worker: dict[str, Any] = {}
 
 
 def _run_task(task: Any) -> Any:
-    return _worker["work"](task)
+    """Nobody waits for the result of a task that comes after the end of the run."""
+    return None if _worker["stopping"].is_set() else _worker["work"](task)
 
 
-def _start_worker(work: Callable[[Any], Any]) -> None:
+def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
     """Workers leave Ctrl-C to the parent, end when it does, and do not multiply threads on top of processes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -80,7 +97,7 @@ def _start_worker(work: Callable[[Any], Any]) -> None:
         import pyarrow as pa
 
         pa.set_cpu_count(1)
-    _worker["work"] = work
+    _worker.update(work=work, stopping=stopping)
 
 
 def _end_with_parent() -> None:

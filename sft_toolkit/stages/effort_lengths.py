@@ -81,8 +81,9 @@ class CountedLengths:
     def _tokenizer(self) -> Tokenizer:
         from tokenizers import Tokenizer
 
+        text = self._text
         try:
-            tokenizer = Tokenizer.from_buffer(self._text)
+            tokenizer = Tokenizer.from_buffer(text)
         except Exception as fault:  # tokenizers raises no narrower class
             raise ToolkitError(f"{self.folder}/tokenizer.json: not a tokenizer: {fault}") from fault
         tokenizer.no_truncation()

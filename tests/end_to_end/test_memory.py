@@ -14,7 +14,7 @@ from sft_toolkit.json_text import encode
 from tests.conftest import cli_command
 
 SMALL, LARGE = 1_500, 15_000
-WORDS = "Mehl Wasser Salz Hefe Ofen Teig Brot Brötchen kneten backen ruhen wiegen Gramm Minuten warm".split()
+WORDS = ("Mehl", "Wasser", "Salz", "Hefe", "Ofen", "Teig", "Brot", "kneten", "backen", "ruhen", "wiegen", "Gramm")
 
 
 def conversation(number: int) -> dict[str, Any]:
