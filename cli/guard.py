@@ -76,10 +76,7 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit; after a signal without waiting for workers, which are gone; without a word for a pipe nobody reads."""
-    if code in (INTERRUPTED, TERMINATED):
-        sys.stderr.flush()
-        os._exit(code)
+    """Exit without the complaint that Python prints when it cannot flush a pipe nobody reads."""
     if code == BROKEN_PIPE:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
+from types import FrameType
 from typing import Any, TypeVar
 
 from sft_toolkit.errors import ToolkitError
@@ -34,8 +34,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
 
     With one worker, or a single task, everything runs in this process. Else each worker is sent `work` once, so that
     what it builds and keeps (a tokenizer, compiled schemas) serves all of that worker's tasks. The first error, in
-    task order, ends the run once the tasks already begun are done; a signal ends it at once. Raises ToolkitError when
-    a worker process dies.
+    task order, ends the run and the tasks already begun. Raises ToolkitError when a worker process dies.
     """
     first = list(itertools.islice(tasks, 2))
     tasks = itertools.chain(first, tasks)
@@ -58,7 +57,9 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         pool.shutdown()
     except BaseException as end:
         stopping.set()
-        _close(pool, set(multiprocessing.active_children()) - others, wait=isinstance(end, Exception | GeneratorExit))
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
         if isinstance(end, BrokenProcessPool):
             raise ToolkitError(
                 "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
@@ -66,30 +67,34 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         raise
 
 
-def _close(pool: ProcessPoolExecutor, workers: set[BaseProcess], wait: bool) -> None:
-    """Let workers finish what they are at, or, where a signal ends the run, end them at once.
-
-    The latter may catch a worker while it sends a result, of which the pool then waits for the rest: do not wait for
-    the pool.
-    """
-    if not wait:
-        for worker in workers:
-            worker.terminate()
-    pool.shutdown(wait=wait, cancel_futures=True)
-
-
 _worker: dict[str, Any] = {}
 
 
+class _Stopped(BaseException):
+    """Ends a task whose result nobody waits for."""
+
+
 def _run_task(task: Any) -> Any:
-    """Nobody waits for the result of a task that comes after the end of the run."""
-    return None if _worker["stopping"].is_set() else _worker["work"](task)
+    if _worker["stopping"].is_set():
+        return None
+    try:
+        _worker["busy"] = True
+        return _worker["work"](task)
+    finally:
+        _worker["busy"] = False
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End the task, never the process: killed while it sends a result, it would leave the pool waiting for the rest."""
+    if _worker["busy"]:
+        raise _Stopped
 
 
 def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
     """Workers leave Ctrl-C to the parent, end when it does, and do not multiply threads on top of processes."""
+    _worker.update(work=work, stopping=stopping, busy=False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for name in ("RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
@@ -97,7 +102,6 @@ def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
         import pyarrow as pa
 
         pa.set_cpu_count(1)
-    _worker.update(work=work, stopping=stopping)
 
 
 def _end_with_parent() -> None:
