@@ -1,0 +1,114 @@
+"""`kolibri-sft inspect`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.options import Config, Debug
+from sft_toolkit.cli.pager import paged
+from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.reporting.view import View
+
+
+@guarded
+def inspect(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="WHAT", help="Records (as stages read them), or a folder of token or packed shards."),
+    ],
+    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of a record or document.")] = None,
+    row: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Row instead of an id, from 0 (the default).")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Renders records, and decodes the tokens of shards.")
+    ] = None,
+    chat_template: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
+    ] = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
+    no_pager: Annotated[bool, typer.Option("--no-pager", help="Print all at once.")] = False,
+    config: Config = None,
+    debug: Debug = False,
+) -> None:
+    """Look at a record, a rendered document or a packed sequence.
+
+    Text that carries loss is green, or stands in brackets ⟦…⟧ where there is no colour.
+    """
+    if identity is not None and row is not None:
+        raise UsageError(f"{identity} and --row {row}: both say what to show", "give one of them")
+    view = _view(what, identity, row or 0, tokenizer, chat_template, tokens)
+    if html is not None:
+        _write_page(view, html)
+    elif sys.stdout.isatty():
+        _show_on_terminal(view, pager=not no_pager)
+    else:
+        _print_plain(view)
+
+
+def _view(
+    what: str, identity: str | None, row: int, tokenizer: Path | None, chat_template: Path | None, tokens: bool
+) -> View:
+    from sft_toolkit.reporting.find import Sequence, find
+    from sft_toolkit.reporting.record_view import record_view, rendered_view
+    from sft_toolkit.reporting.shard_view import read_tokenizer, sequence_view
+
+    if tokenizer is None and chat_template is not None:
+        raise UsageError(
+            "--chat-template needs --tokenizer", "a template is rendered with a tokenizer's special tokens"
+        )
+    found = find(what, identity, row)
+    if isinstance(found, Sequence):
+        if chat_template is not None:
+            raise UsageError(
+                f"{what}: holds tokens, which --chat-template cannot change", "inspect the records instead"
+            )
+        return sequence_view(found, None if tokenizer is None else read_tokenizer(tokenizer), tokens)
+    if tokenizer is None:
+        if tokens:
+            raise UsageError("--tokens needs --tokenizer", "a record has no tokens before it is rendered")
+        return record_view(found)
+    from sft_toolkit.chat import Renderer
+
+    return rendered_view(found, Renderer.from_folder(tokenizer, chat_template), tokens)
+
+
+def _write_page(view: View, path: Path) -> None:
+    from sft_toolkit.cli.console import print_warning
+    from sft_toolkit.reporting.html import html_page
+    from sft_toolkit.shards.atomic import write_text
+
+    write_text(path, "".join(html_page(view)))
+    for warning in view.warnings:
+        print_warning(warning)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def _show_on_terminal(view: View, pager: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from sft_toolkit.reporting.terminal import view_lines
+
+    width = Console().width
+    with paged(pager) as stream:
+        console = Console(file=stream, force_terminal=True, width=width, highlight=False)
+        colour = console.color_system is not None and not console.no_color
+        for line in view_lines(view, colour, width):
+            console.print(Text.assemble(*line), overflow="fold")
+
+
+def _print_plain(view: View) -> None:
+    from sft_toolkit.reporting.terminal import view_lines
+    from sft_toolkit.shards.jsonl import write_stdout
+
+    for line in view_lines(view, colour=False):
+        write_stdout("".join(fragment.text for fragment in line).encode() + b"\n")

@@ -1,0 +1,42 @@
+"""Text for a person at a terminal, a screen at a time."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+_DEFAULTS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}
+_DEFAULT_PAGER = "less"
+
+
+@contextmanager
+def paged(wanted: bool) -> Iterator[IO[str]]:
+    """Where to write: $PAGER, less by default, else stdout itself. Whoever leaves the pager early has seen enough."""
+    command = shlex.split(os.environ.get("PAGER", _DEFAULT_PAGER))
+    pager = _start(command) if wanted and command else None
+    if pager is None or pager.stdin is None:
+        yield sys.stdout
+        return
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield pager.stdin
+        pager.stdin.close()
+    except BrokenPipeError:
+        pass
+    finally:
+        pager.wait()
+        signal.signal(signal.SIGINT, interrupted)
+
+
+def _start(command: list[str]) -> subprocess.Popen[str] | None:
+    environment = {**_DEFAULTS, **os.environ}
+    try:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8", env=environment)
+    except OSError:
+        return None

@@ -1,0 +1,96 @@
+"""What becomes of a sample of records when one template renders them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sft_toolkit.chat import Renderer
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.errors import RecordError
+from sft_toolkit.formats import parse_record
+from sft_toolkit.reporting.findings import Finding, Level
+from sft_toolkit.shards.sources import Source
+
+_ROWS_AT_ONCE = 1024
+_PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
+_NOTES: dict[str, tuple[Level, str]] = {
+    "dropped_reasoning": ("warning", _PER_EXCHANGE),
+    "history_stop_left_out": ("warning", _PER_EXCHANGE),
+    "reasoning_not_rendered": ("warning", "choose a template that writes reasoning"),
+    "straddling_tokens": ("warning", "such a token carries loss only where its first character does"),
+    "turns_without_header": ("warning", "look at one with kolibri-sft inspect"),
+    "turns_without_stop": ("error", "the model would not learn to stop: give the tokenizer an eos_token"),
+}
+
+
+@dataclass(slots=True)
+class SampleCounts:
+    """`faults` and `first_fault` by reason: how many records, and what the first of them was told."""
+
+    records: int = 0
+    tokens: int = 0
+    loss_tokens: int = 0
+    without_loss: int = 0
+    notes: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    first_fault: dict[str, RecordError] = field(default_factory=dict)
+
+    def fault(self, origin: str, error: RecordError) -> None:
+        self.faults[error.reason] += 1
+        self.first_fault.setdefault(error.reason, RecordError(error.reason, f"{origin}: {error.detail}", error.hint))
+
+    def to_json(self) -> dict[str, Any]:
+        names = ("records", "tokens", "loss_tokens", "without_loss", "notes", "faults")
+        return {name: getattr(self, name) for name in names}
+
+
+def count_sample(inputs: list[str], renderer: Renderer) -> SampleCounts:
+    """Render all records of the inputs. Raises UsageError or ToolkitError where they cannot be read."""
+    counts = SampleCounts()
+    for conversation, rendered in renderer.render_each(_conversations(inputs, counts)):
+        if isinstance(rendered, RecordError):
+            counts.fault(conversation.origin, rendered)
+            continue
+        counts.tokens += len(rendered.input_ids)
+        counts.loss_tokens += rendered.loss_tokens
+        counts.without_loss += rendered.loss_tokens == 0
+        counts.notes.update(rendered.notes)
+    return counts
+
+
+def sample_findings(counts: SampleCounts) -> list[Finding]:
+    share = counts.loss_tokens / counts.tokens if counts.tokens else 0.0
+    said = f"{counts.records:,} records, {counts.tokens:,} tokens, {share:.1%} of them with loss"
+    findings = [Finding("ok" if counts.records else "warning", "sample", said)]
+    for reason, count in sorted(counts.faults.items()):
+        first = counts.first_fault[reason]
+        findings.append(Finding("error", "sample", f"{reason}: {count:,}, first {first.detail}", first.hint))
+    if counts.without_loss:
+        said = f"records without a token that carries loss: {counts.without_loss:,}"
+        findings.append(Finding("warning", "sample", said, "render sets them aside"))
+    for note, count in sorted(counts.notes.items()):
+        level, advice = _NOTES.get(note, ("ok", ""))
+        findings.append(Finding(level, "sample", f"{note}: {count:,}", advice))
+    return findings
+
+
+def _conversations(inputs: list[str], counts: SampleCounts) -> Iterator[Conversation]:
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        for block in Source(inputs).blocks(_ROWS_AT_ONCE, Path(spool)):
+            for row in block.read():
+                counts.records += 1
+                try:
+                    if row.error is not None:
+                        raise row.error
+                    conversation = parse_record(row.record)
+                except RecordError as error:
+                    counts.fault(row.origin, error)
+                    continue
+                conversation.origin = row.origin
+                yield conversation
+            block.discard()

@@ -1,0 +1,235 @@
+"""What a chat template and its tokenizer do together, and what of that would train wrongly.
+
+Besides the renderer's own facts, small conversations are rendered all the way: what is said of stop tokens, BOS and
+straddling tokens is read off their token ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sft_toolkit.chat import Rendered, Renderer, Span
+from sft_toolkit.chat.probing import ANSWER, TOOLS, assistant, probe, result, user
+from sft_toolkit.conversation import Message
+from sft_toolkit.errors import RecordError
+from sft_toolkit.reporting.findings import Finding, Level
+
+_LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>")
+_PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
+
+
+def template_findings(renderer: Renderer) -> list[Finding]:
+    """Findings in the order in which a person would ask; a conversation that cannot be rendered ends them early."""
+    try:
+        return _TemplateCheck(renderer).all()
+    except RecordError as error:
+        return [Finding("error", "rendering", f"a question and an answer: {error.detail}", error.hint)]
+
+
+class _TemplateCheck:
+    """Each method answers one question."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._facts = renderer.facts
+        self._plain = renderer.render(probe(user(), assistant(), user(), assistant()))
+
+    def all(self) -> list[Finding]:
+        questions = (
+            self._header,
+            self._stop,
+            self._eos,
+            self._bos,
+            self._exactness,
+            self._markers,
+            self._roles,
+            self._tool_calls,
+            self._reasoning,
+            self._history_reasoning,
+            self._generation_tags,
+            self._straddles,
+            self._control_text,
+            self._default_system,
+            self._date,
+            self._forms,
+        )
+        return [finding for ask in questions if (finding := ask()) is not None]
+
+    def _header(self) -> Finding:
+        headers = self._facts.headers
+        produced = "".join(self._plain.text[begin:end] for begin, end in self._plain.spans[-1].pieces)
+        if headers:
+            return Finding("ok", "header", f"a prompt gives {_listed(headers)}: no loss on it")
+        if produced.lstrip().startswith(ANSWER):
+            return Finding("ok", "header", "none: an answer begins right after the question")
+        said = f"no prompt gives {_shown(produced.partition(ANSWER)[0])}: it carries loss"
+        return Finding("warning", "header", said, "does the template heed add_generation_prompt?")
+
+    def _stop(self) -> Finding:
+        earlier, last = self._plain.spans
+        if self._plain.notes["turns_without_stop"]:
+            advice = "end answers with a control token, or give the tokenizer an eos_token"
+            return Finding("error", "stop", "no token ends an answer: the model would not learn to stop", advice)
+        if self._plain.notes["history_stop_left_out"]:
+            said = (
+                f"{last.stop} ends the last answer; earlier ones end in {_listed(self._facts.history_stops)}, no loss"
+            )
+            return Finding("warning", "stop", said, _PER_EXCHANGE)
+        if not earlier.stop:
+            said = f"{last.stop or self._eos_text} ends the last answer; no token ends an earlier one"
+            return Finding("warning", "stop", said, _PER_EXCHANGE)
+        if not last.stop:
+            return Finding("ok", "stop", f"{earlier.stop} ends an answer; after the last, {self._eos_text} is appended")
+        return Finding("ok", "stop", f"{_listed(dict.fromkeys((earlier.stop, last.stop)))} ends an answer, with loss")
+
+    def _eos(self) -> Finding:
+        ends = {span.stop or self._eos_text for span in self._plain.spans}
+        if not self._facts.has_eos:
+            return Finding("warning", "eos", "the tokenizer names no eos_token", "name the stop token as eos_token")
+        if self._eos_text in ends:
+            return Finding("ok", "eos", f"{self._eos_text} ends an answer")
+        advice = f"add {_listed(sorted(ends))} to eos_token_id in generation_config.json"
+        return Finding("warning", "eos", f"{self._eos_text} is not what ends an answer", advice)
+
+    @property
+    def _eos_text(self) -> str:
+        return self._renderer.template.special_tokens.get("eos_token", "")
+
+    def _bos(self) -> Finding:
+        bos = self._renderer.tokenizer.bos
+        if bos is None:
+            return Finding("ok", "bos", "none: the tokenizer names no bos_token")
+        identity = self._renderer.tokenizer.control.get(bos)
+        ids = self._plain.input_ids.tolist()
+        count = ids.count(identity)
+        if count == 0:
+            advice = "a model that was trained with it wants it: set add_bos_token in tokenizer_config.json"
+            return Finding("warning", "bos", f"neither template nor tokenizer writes {bos}", advice)
+        if count > 1 or ids[0] != identity:
+            said = f"{bos} occurs {count} times, first at token {ids.index(identity)}"
+            return Finding("error", "bos", said, "let the template write it once, at the beginning")
+        return Finding("ok", "bos", f"{bos} once, from the {'template' if self._facts.writes_bos else 'tokenizer'}")
+
+    def _exactness(self) -> Finding:
+        """Decoding the loss tokens of a turn gives what the turn says."""
+        trials = [self._plain]
+        if self._facts.tool_calls:
+            called = probe(user(), assistant(None, calls=1), result(0), assistant(), tools=TOOLS)
+            trials.append(self._renderer.render(called))
+        for trial in trials:
+            for span in trial.spans:
+                decoded, written = self._decoded(trial, span), _written(trial, span)
+                if decoded != written:
+                    said = f"loss lies on {_shown(decoded)}, the turn is {_shown(written)}"
+                    return Finding("error", "loss", said, "this tokenizer's offsets cannot be trusted")
+        example = _shown(_written(self._plain, self._plain.spans[-1]))
+        return Finding("ok", "loss", f"decodes to what a turn says: {example}")
+
+    def _decoded(self, trial: Rendered, span: Span) -> str:
+        ids = [token for begin, end in span.tokens for token in trial.input_ids[begin:end].tolist()]
+        text = self._renderer.tokenizer.decode(ids).strip()
+        return text if span.stop else text.removesuffix(self._eos_text)
+
+    def _markers(self) -> Finding | None:
+        control = self._renderer.tokenizer.control
+        plain = dict.fromkeys(text for text in _LOOKS_LIKE_CONTROL.findall(self._plain.text) if text not in control)
+        if not plain:
+            return None
+        advice = "is this the tokenizer that goes with the template? else add them as special tokens"
+        return Finding("warning", "markers", f"no tokens of this tokenizer, but plain text: {_listed(plain)}", advice)
+
+    def _roles(self) -> Finding:
+        lost = [role for role, written in self._facts.roles.items() if not written]
+        if not lost:
+            return Finding("ok", "roles", f"{', '.join(self._facts.roles)}: all written")
+        level: Level = "error" if "user" in lost else "warning"
+        said = f"leaves out messages of role {', '.join(lost)}: render refuses such records"
+        return Finding(level, "roles", said, "choose another template, or give those messages another role")
+
+    def _tool_calls(self) -> Finding:
+        if not self._facts.tool_calls:
+            said = "not written: render refuses records that hold any"
+            return Finding("warning", "tool calls", said, "for tool-calling data, choose another template")
+        if not self._facts.parallel_calls:
+            said = "written one at a time: render refuses records with several calls in a turn"
+            return Finding("warning", "tool calls", said, "for parallel calls, choose another template")
+        return Finding("ok", "tool calls", "written, also several in a turn")
+
+    def _reasoning(self) -> Finding:
+        if self._facts.reasoning:
+            return Finding("ok", "reasoning", "written before the last answer")
+        said = "not written: the model would be trained to answer without it"
+        return Finding("warning", "reasoning", said, "for reasoning data, choose another template")
+
+    def _history_reasoning(self) -> Finding | None:
+        if not self._facts.reasoning:
+            return None
+        if self._facts.history_reasoning:
+            return Finding("ok", "history", "keeps reasoning of earlier exchanges")
+        return Finding("warning", "history", "drops reasoning of earlier exchanges", _PER_EXCHANGE)
+
+    def _generation_tags(self) -> Finding:
+        agree = self._facts.generation_blocks_agree
+        if agree is None:
+            return Finding("ok", "generation tags", "none, and none needed: turns are traced")
+        if agree:
+            return Finding("ok", "generation tags", "mark the traced turns")
+        said = "mark other text than the model must produce; render goes by the traced turns"
+        return Finding("warning", "generation tags", said, "a trainer that goes by the tags would train other tokens")
+
+    def _straddles(self) -> Finding:
+        newline_led = self._renderer.render(probe(user(), assistant(f"\n{ANSWER}")))
+        if count := newline_led.notes["straddling_tokens"]:
+            said = f"an answer that begins with a line break shares {_tokens(count)} with the header: no loss on it"
+            return Finding("warning", "straddles", said, "strip the line breaks that answers begin with")
+        return Finding("ok", "straddles", "no token lies across the bounds of a turn, line breaks included")
+
+    def _control_text(self) -> Finding | None:
+        control = next(iter(self._facts.stops or self._renderer.tokenizer.control), None)
+        if control is None:
+            return None
+        try:
+            self._renderer.render(probe(Message("user", f"what is {control}?"), assistant()))
+        except RecordError as error:
+            return Finding("warning", "control text", f"{control} in a message: {error.detail}", "render refuses it")
+        return Finding("ok", "control text", f"{control} in a message is read as plain text")
+
+    def _default_system(self) -> Finding | None:
+        if not self._facts.inserts_default_system:
+            return None
+        return Finding("ok", "system prompt", "one of its own is written where a record has none")
+
+    def _date(self) -> Finding | None:
+        if not self._facts.asks_for_date:
+            return None
+        said = f"writes today's date, and is told {self._renderer.template.today}"
+        return Finding("warning", "date", said, "render --date tells it another")
+
+    def _forms(self) -> Finding | None:
+        dialect = self._facts.dialect
+        forms = {
+            "arguments as JSON text": dialect.text_arguments,
+            "null for empty content": dialect.null_content,
+            "content as parts": dialect.parts,
+            "call ids of nine letters": dialect.short_ids,
+            "developer as system": dialect.developer_as_system,
+        }
+        wanted = [form for form, holds in forms.items() if holds]
+        return Finding("ok", "forms", f"is given {', '.join(wanted)}") if wanted else None
+
+
+def _written(trial: Rendered, span: Span) -> str:
+    return "".join(trial.text[begin:end] for begin, end in span.pieces).strip()
+
+
+def _shown(text: str) -> str:
+    return text.replace("\n", "↵")
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return " or ".join(map(_shown, texts))
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token{'s' if count > 1 else ''}"
