@@ -8,11 +8,11 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 .PHONY: demo test lint typecheck bench wheel clean
 
 # The demo: every sample file on its own through convert and mask, then all of them together. A target is the manifest
-# of its folder, so that only what depends on a changed input runs again.
+# of its folder, so that only what depends on a changed input runs again. language_traces.jsonl holds no conversations.
 SFT := $(BIN)/kolibri-sft
 OUT ?= demo_output
 TOKENIZER := sample_data/tokenizer
-RAW := $(filter-out %/language_traces.jsonl,$(wildcard sample_data/*.jsonl sample_data/*.jsonl.gz))
+RAW := $(filter-out %/language_traces.jsonl,$(sort $(wildcard sample_data/*.jsonl sample_data/*.jsonl.gz)))
 MASKED := $(patsubst sample_data/%.jsonl,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
 .SECONDARY:
 
@@ -27,8 +27,8 @@ $(OUT)/records/%/manifest.json: sample_data/%.jsonl.gz | $(VENV)/.demo
 $(OUT)/masked/%/manifest.json: $(OUT)/records/%/manifest.json
 	$(SFT) mask $(<D) -o $(@D) --force
 
-$(OUT)/labelled/manifest.json: $(MASKED)
-	$(SFT) effort label $(^D) --tokenizer $(TOKENIZER) -o $(@D) --force
+$(OUT)/labelled/manifest.json: $(MASKED) $(TOKENIZER)/tokenizer.json
+	$(SFT) effort label $(dir $(MASKED)) --tokenizer $(TOKENIZER) -o $(@D) --force
 
 $(OUT)/tokens/manifest.json: $(OUT)/labelled/manifest.json $(TOKENIZER)/tokenizer.json $(TOKENIZER)/chat_template.jinja
 	$(SFT) render $(<D) --tokenizer $(TOKENIZER) -o $(@D) --force

@@ -152,7 +152,7 @@ def _value(text: str, language: str) -> Fraction | None:
 
 
 def _equations(text: str, language: str) -> Iterator[tuple[str, bool]]:
-    """Each `a = b` or `a ≈ b` of which both sides can be computed, and whether it holds (≈: to half of a last place)."""
+    """Each `a = b` or `a ≈ b` of which both sides can be computed, and whether it holds (≈ to half the last place)."""
     for sentence in re.split(r"[;\n?]|[.,](?=\s|$)|(?<! ):(?=\s|$)|\*\*", text):
         sides = re.split(r" ([=≈]) ", sentence)
         for left, relation, right in zip(sides[::2], sides[1::2], sides[2::2], strict=False):
