@@ -12,7 +12,8 @@ class SectionedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
             # The names of variables follow one rule, told in the README; repeated they would bury the help.
             parameter.show_envvar = False
             record = parameter.get_help_record(ctx)
