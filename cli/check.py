@@ -22,7 +22,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "error": "bold red"}
 def check(
     tokenizer: Annotated[Path, typer.Argument(metavar="TOKENIZER_DIR", help="Folder in Hugging Face layout.")],
     records: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECORDS...]", help="A sample to render: files, globs, folders or -.")
+        list[str] | None, typer.Argument(metavar="RECORDS...", help="A sample to render: files, globs, folders or -.")
     ] = None,
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")

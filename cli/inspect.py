@@ -23,7 +23,7 @@ def inspect(
         str,
         typer.Argument(metavar="WHAT", help="Records (as stages read them), or a folder of token or packed shards."),
     ],
-    identity: Annotated[str | None, typer.Argument(metavar="[ID]", help="Id of a record or document.")] = None,
+    identity: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a record or document.")] = None,
     row: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Row instead of an id, from 0 (the default).")
     ] = None,
@@ -98,12 +98,13 @@ def _show_on_terminal(view: View, pager: bool) -> None:
 
     from sft_toolkit.reporting.terminal import view_lines
 
-    width = Console().width
+    console = Console(force_terminal=True, highlight=False)
+    colour = console.color_system is not None and not console.no_color
     with paged(pager) as stream:
-        console = Console(file=stream, force_terminal=True, width=width, highlight=False)
-        colour = console.color_system is not None and not console.no_color
-        for line in view_lines(view, colour, width):
-            console.print(Text.assemble(*line), overflow="fold")
+        for line in view_lines(view, colour, console.width):
+            with console.capture() as printed:
+                console.print(Text.assemble(*line), overflow="fold")
+            stream.write(printed.get())
 
 
 def _print_plain(view: View) -> None:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO
 
 _DEFAULTS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}
@@ -26,10 +26,11 @@ def paged(wanted: bool) -> Iterator[IO[str]]:
     interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield pager.stdin
-        pager.stdin.close()
     except BrokenPipeError:
         pass
     finally:
+        with suppress(BrokenPipeError):
+            pager.stdin.close()
         pager.wait()
         signal.signal(signal.SIGINT, interrupted)
 

@@ -9,17 +9,17 @@ _ALIKE = 0.5
 
 
 class NearIds:
-    """Remembers the few ids that share most with the wanted one at their beginning and end."""
+    """Remembers the few ids that share most with the wanted one at their beginning and end, the earlier ones first."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
         self._folded = wanted.casefold()
-        self._best: list[tuple[float, str]] = []
+        self._best: list[tuple[float, int, str]] = []
         self.seen = 0
 
     def add(self, identity: str) -> None:
         self.seen += 1
-        entry = (self._likeness(identity.casefold()), identity)
+        entry = (self._likeness(identity.casefold()), -self.seen, identity)
         if len(self._best) < _SHOWN:
             heapq.heappush(self._best, entry)
         else:
@@ -27,11 +27,11 @@ class NearIds:
 
     def hint(self) -> str:
         """What to tell whoever asked for an id that is not there."""
-        ranked = sorted(self._best, key=lambda entry: (-entry[0], entry[1]))
-        near = [identity for likeness, identity in ranked if likeness >= _ALIKE]
+        ranked = sorted(self._best, reverse=True)
+        near = [identity for likeness, _, identity in ranked if likeness >= _ALIKE]
         if near:
             return f"near it: {', '.join(near)}"
-        return f"an id there is {ranked[0][1]}" if ranked else "it holds no records"
+        return f"an id there is {ranked[0][2]}" if ranked else "it holds no records"
 
     def _likeness(self, identity: str) -> float:
         """Share of the longer id that both have in common at their ends, 0 to 1."""

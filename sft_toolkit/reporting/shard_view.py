@@ -42,7 +42,7 @@ def _warnings(sequence: Sequence, tokenizer: ChatTokenizer | None) -> list[str]:
     if tokenizer is None:
         return ["token ids are shown; add --tokenizer DIR to see text"]
     if sequence.tokenizer not in (None, tokenizer.digest):
-        return ["another tokenizer made these tokens: the text may be nonsense; give the one that render was given"]
+        return ["made with another tokenizer: the text may be nonsense; give the one that render was given"]
     return []
 
 

@@ -1,0 +1,194 @@
+"""`kolibri-sft check` as a person runs it: each thing that would train wrongly, built by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.byte_tokenizer import CHATML, CONTROL, write_byte_tokenizer
+from tests.conftest import RunCli
+
+ALL_WELL = """\
+ok       header           a prompt gives <|im_start|>assistant↵: no loss on it
+ok       stop             <|im_end|> ends an answer, with loss
+ok       eos              <|im_end|> ends an answer
+ok       bos              none: the tokenizer names no bos_token
+ok       loss             decodes to what a turn says: kolibrianswer<|im_end|>
+ok       roles            system, developer, user, tool: all written
+ok       tool calls       written, also several in a turn
+ok       reasoning        written before the last answer
+ok       history          keeps reasoning of earlier exchanges
+ok       generation tags  none, and none needed: turns are traced
+ok       straddles        no token lies across the bounds of a turn, line breaks included
+ok       control text     <|im_end|> in a message is read as plain text
+"""
+CALLING = {
+    "id": "calls",
+    "messages": [
+        {"role": "user", "content": "Warm?"},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "get", "arguments": {}}}]},
+    ],
+}
+UNTRAINED = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!", "weight": 0}]}
+
+
+def findings(done: subprocess.CompletedProcess[bytes]) -> dict[str, tuple[str, str]]:
+    """Level and sentence by subject."""
+    lines = [re.split(r"\s{2,}", line, maxsplit=2) for line in done.stdout.decode().splitlines()]
+    return {subject: (level, said) for level, subject, said in lines}
+
+
+def sample(path: Path, *records: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_a_sound_template_is_told_line_by_line(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("check", write_byte_tokenizer(tmp_path))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == ALL_WELL
+
+
+def test_answers_that_nothing_ends_are_an_error(run_cli: RunCli, tmp_path: Path) -> None:
+    endless = CHATML.replace("<|im_end|>", "")
+    done = run_cli("check", write_byte_tokenizer(tmp_path, endless, eos_token=None))
+    assert done.returncode == 1
+    assert findings(done)["stop"] == (
+        "error",
+        "no token ends an answer: the model would not learn to stop; "
+        "end answers with a control token, or give the tokenizer an eos_token",
+    )
+    assert done.stderr.decode().startswith(f"error: {tmp_path}: 1 of ")
+
+
+def test_a_second_bos_is_an_error(run_cli: RunCli, tmp_path: Path) -> None:
+    twice = "{{ bos_token + bos_token }}" + CHATML
+    folder = write_byte_tokenizer(tmp_path, twice, (*CONTROL, "<s>"), bos_token="<s>")
+    done = run_cli("check", folder)
+    assert done.returncode == 1
+    assert findings(done)["bos"][0] == "error"
+    assert "<s> occurs 2 times" in findings(done)["bos"][1]
+
+
+@pytest.mark.parametrize(("template", "source"), [("{{ bos_token }}" + CHATML, "template"), (CHATML, "tokenizer")])
+def test_one_bos_is_well_wherever_it_comes_from(run_cli: RunCli, tmp_path: Path, template: str, source: str) -> None:
+    config = {"bos_token": "<s>", "add_bos_token": source == "tokenizer"}
+    done = run_cli("check", write_byte_tokenizer(tmp_path, template, (*CONTROL, "<s>"), **config))
+    assert done.returncode == 0
+    assert findings(done)["bos"] == ("ok", f"<s> once, from the {source}")
+
+
+def test_a_bos_that_nobody_writes_wants_a_look(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("check", write_byte_tokenizer(tmp_path, CHATML, (*CONTROL, "<s>"), bos_token="<s>"))
+    assert done.returncode == 0
+    assert findings(done)["bos"][0] == "warning"
+
+
+def test_an_eos_that_ends_no_answer_wants_a_look(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("check", write_byte_tokenizer(tmp_path, CHATML, (*CONTROL, "</s>"), eos_token="</s>"))
+    assert findings(done)["eos"] == (
+        "warning",
+        "</s> is not what ends an answer; add <|im_end|> to eos_token_id in generation_config.json",
+    )
+
+
+def test_markers_that_are_no_tokens_of_the_tokenizer_want_a_look(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("check", write_byte_tokenizer(tmp_path, CHATML, ("</s>",), eos_token="</s>"))
+    assert findings(done)["markers"][0] == "warning"
+    assert "<|im_start|> or <|im_end|>" in findings(done)["markers"][1]
+
+
+def test_a_template_that_ignores_the_generation_prompt_trains_its_header(run_cli: RunCli, tmp_path: Path) -> None:
+    deaf = CHATML.partition("{%- if add_generation_prompt %}")[0]
+    level, said = findings(run_cli("check", write_byte_tokenizer(tmp_path, deaf)))["header"]
+    assert level == "warning"
+    assert "<|im_start|>assistant↵: it carries loss" in said
+
+
+def test_an_answer_that_begins_with_a_line_break_shares_a_token(run_cli: RunCli, tmp_path: Path) -> None:
+    folder = write_byte_tokenizer(tmp_path, merges=[("Ċ", "Ċ")])
+    level, said = findings(run_cli("check", folder))["straddles"]
+    assert level == "warning"
+    assert said.startswith("an answer that begins with a line break shares 1 token with the header")
+
+
+def test_a_sample_is_counted_and_its_faults_are_errors(run_cli: RunCli, tmp_path: Path) -> None:
+    mute = CHATML.replace("message.tool_calls or []", "[]")
+    folder = write_byte_tokenizer(tmp_path / "tokenizer", mute)
+    records = sample(tmp_path / "r.jsonl", CALLING, UNTRAINED, {"messages": []})
+    done = run_cli("check", folder, records)
+    assert done.returncode == 1
+    lines = [" ".join(line.split()) for line in done.stdout.decode().splitlines() if " sample " in line]
+    assert lines == [
+        "ok sample 3 records, 23 tokens, 0.0% of them with loss",
+        f"error sample empty_conversation: 1, first {records}:3: messages is empty",
+        f"error sample tool_calls_not_rendered: 1, first {records}:1: "
+        "the chat template does not write the tool calls of message 1",
+        "warning sample records without a token that carries loss: 1; render sets them aside",
+    ]
+    assert "2 of" in done.stderr.decode()
+
+
+def test_dropped_reasoning_of_a_sample_points_to_per_exchange(run_cli: RunCli, tmp_path: Path) -> None:
+    forgetful = CHATML.replace("if message.reasoning", "if message.reasoning and loop.last")
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "reasoning": "Hm.", "content": "!"}]
+    records = sample(tmp_path / "r.jsonl", {"messages": turns * 3})
+    done = run_cli("check", write_byte_tokenizer(tmp_path / "tokenizer", forgetful), records)
+    assert done.returncode == 0
+    assert findings(done)["history"][0] == "warning"
+    assert re.search(r"warning +sample +dropped_reasoning: 2; render --per-exchange", done.stdout.decode())
+
+
+def test_json_holds_facts_sample_and_findings(run_cli: RunCli, tmp_path: Path) -> None:
+    folder = write_byte_tokenizer(tmp_path / "tokenizer")
+    done = run_cli("check", folder, sample(tmp_path / "r.jsonl", CALLING), "--json")
+    told = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert told["facts"]["stops"] == ["<|im_end|>"]
+    assert told["facts"]["roles"] == {"system": True, "developer": True, "user": True, "tool": True}
+    assert told["sample"]["records"] == 1
+    assert told["findings"][1] == {
+        "level": "ok",
+        "subject": "stop",
+        "said": "<|im_end|> ends an answer, with loss",
+        "advice": "",
+    }
+
+
+def test_a_template_file_replaces_that_of_the_folder(run_cli: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "other.jinja").write_text(CHATML.replace("if message.reasoning", "if false"))
+    folder = write_byte_tokenizer(tmp_path / "tokenizer")
+    done = run_cli("check", folder, "--chat-template", tmp_path / "other.jinja")
+    assert findings(done)["reasoning"][0] == "warning"
+
+
+def test_a_folder_without_a_tokenizer_is_an_error(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("check", tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"error: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "level"),
+    [
+        ("qwen3", "history", "warning"),
+        ("llama3", "tool calls", "warning"),
+        ("gptoss", "stop", "warning"),
+        ("llama3_training", "generation tags", "ok"),
+        ("deepseekv3_training", "generation tags", "warning"),
+    ],
+)
+def test_real_templates_are_told_apart(run_cli: RunCli, tmp_path: Path, name: str, subject: str, level: str) -> None:
+    found = importlib.util.find_spec("trl")
+    if found is None or found.origin is None:
+        pytest.skip("trl is not installed")
+    template = (Path(found.origin).parent / "chat_templates" / f"{name}.jinja").read_text()
+    control = sorted(set(re.findall(r"<\|[a-z_]+\|>|<｜[^｜]+｜>", template)) | {"<s>", "</s>"})
+    done = run_cli("check", write_byte_tokenizer(tmp_path, template, control, bos_token="<s>", eos_token="</s>"))
+    assert findings(done)[subject][0] == level
