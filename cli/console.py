@@ -11,7 +11,7 @@ from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.runner import Summary
-    from sft_toolkit.stages.base import Counters
+    from sft_toolkit.stages.base import Progress
 
 _PROGRESS_SECONDS = 0.2
 
@@ -98,7 +98,7 @@ def print_summary(summary: Summary) -> None:
         print("parts of other jobs are left; the last to finish writes manifest.json", file=sys.stderr)
 
 
-def progress_display(mode: str, silent: bool, name: str) -> Callable[[Counters], None]:
+def progress_display(mode: str, silent: bool, name: str) -> Callable[[Progress], None]:
     """What shows how far a run has come: a line that renews itself on a terminal, nothing in a pipe."""
     if mode not in ("auto", "always", "never"):
         raise UsageError(f"--progress {mode}: unknown", "choose one of auto, always, never")
@@ -113,7 +113,7 @@ def clear_progress() -> None:
         print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-def _show_nothing(counters: Counters) -> None:
+def _show_nothing(progress: Progress) -> None:
     return None
 
 
@@ -122,13 +122,11 @@ class _ProgressLine:
         self._name = name
         self._begun = self._shown = time.monotonic()
 
-    def __call__(self, counters: Counters) -> None:
+    def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if now - self._shown < _PROGRESS_SECONDS:
             return
         self._shown = now
-        rate = counters.records_in / (now - self._begun)
-        aside = sum(counters.set_aside.values())
-        text = f"{self._name}: {counters.records_in:,} in, {counters.records_out:,} out, {aside:,} aside, {rate:,.0f}/s"
+        text = f"{self._name}: {progress.told(now - self._begun)}"
         end = "" if on_terminal() else "\n"
         print(f"\r\033[K{text}" if on_terminal() else text, end=end, file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ from sft_toolkit.shards.schemas import RECORDS, kind_of
 from sft_toolkit.shards.segments import Row
 from sft_toolkit.shards.sources import STDIN, Block, Source, copy_stdin
 from sft_toolkit.shards.writer import describe, shard_writer
-from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
+from sft_toolkit.stages.base import Counters, Outcome, Progress, SetAside, Stage
 
 ROWS_PER_SHARD = 10_000
 _ROWS_PER_STREAMED_BLOCK = 512
@@ -63,7 +63,7 @@ class RunOptions:
     told: str = "text"
     options: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
-    progress: Callable[[Counters], None] = lambda counters: None
+    progress: Callable[[Progress], None] = lambda progress: None
 
     def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
         """Yield `work(task)` for each task, in order, from the chosen driver."""
@@ -118,6 +118,24 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     if run.dry_run:
         return _dry_run(stage, run, source)
     return _run_to_folder(stage, run, source) if run.to_folder else _run_to_stream(stage, run, source)
+
+
+def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
+    """Refuse an output that the run may not write, before any dear work; `known` lets it go on with an earlier run's.
+
+    Raises UsageError or ToolkitError as `run_stage` does.
+    """
+    if run.to_folder:
+        pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
+        OutputFolder(Path(run.output)).prepare(pins, force=run.force, resume=known)
+    else:
+        check_stream_options(run)
+
+
+def forget_output(stage: Stage, run: RunOptions) -> None:
+    """Take back that this part of a checked shard folder is finished: the same inputs now give other rows."""
+    pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
+    OutputFolder(Path(run.output)).forget(pins, run.part)
 
 
 @contextmanager

@@ -103,6 +103,15 @@ class OutputFolder:
         write_text(self.path / MANIFEST, encode_text(manifest) + "\n")
         shutil.rmtree(self.path / PROGRESS, ignore_errors=True)
 
+    def forget(self, pins: dict[str, Any], part: tuple[int, int]) -> None:
+        """Count the blocks of one part of an array job, and with them the folder, as unfinished again."""
+        self.unfinished.mkdir(exist_ok=True)
+        write_text(self.unfinished / _PINS, encode_text(pins))
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        for report in self.unfinished.glob("part-*.json"):
+            if int(report.stem.removeprefix("part-")) % part[1] == part[0]:
+                report.unlink()
+
     def _report_path(self, index: int) -> Path:
         return self.path / PROGRESS / f"part-{index:05d}.json"
 

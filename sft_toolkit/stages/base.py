@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import xxhash
 
@@ -17,6 +17,13 @@ from sft_toolkit.json_text import encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Progress(Protocol):
+    """What can say how far it has come."""
+
+    def told(self, seconds: float) -> str:
+        """One line for a person, `seconds` after the beginning."""
 
 
 @dataclass(slots=True)
@@ -39,6 +46,11 @@ class Counters:
         self.notes.update(other.notes)
         for group, labels in other.splits.items():
             self.splits.setdefault(group, Counter()).update(labels)
+
+    def told(self, seconds: float) -> str:
+        aside = sum(self.set_aside.values())
+        rate = self.records_in / seconds if seconds > 0 else 0.0
+        return f"{self.records_in:,} in, {self.records_out:,} out, {aside:,} aside, {rate:,.0f}/s"
 
     def to_json(self) -> dict[str, Any]:
         splits = {group: dict(sorted(labels.items())) for group, labels in sorted(self.splits.items())}

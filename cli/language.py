@@ -1,0 +1,32 @@
+"""`kolibri-sft language`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.console import print_table
+from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.options import stage_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@stage_command
+def language(
+    run: RunOptions,
+    language: Annotated[str, typer.Option(help="Language that reasoning is to stay in (ISO 639-1).")] = "de",
+    drop: Annotated[bool, typer.Option("--drop", help="Set records aside whose reasoning drifts.")] = False,
+) -> None:
+    """Judge whether reasoning stays in its language."""
+    from sft_toolkit.runner import run_stage
+    from sft_toolkit.stages.language import LanguageStage
+    from sft_toolkit.stages.language_report import RATES_HEADER, language_rates, rates_rows
+
+    summary = run_stage(LanguageStage(language, drop), run)
+    summary.facts["language"] = language_rates(summary.counters)
+    tell(summary, run)
+    if run.told == "text" and summary.counters.splits:
+        print_table(f"reasoning that stays in {language}", RATES_HEADER, rates_rows(summary.counters))

@@ -1,0 +1,196 @@
+"""The options that all commands with a teacher share, defined once."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from sft_toolkit.cli.options import ENV_PREFIX, require_choice, stage_command
+from sft_toolkit.errors import ToolkitError, UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.teachers.prefill import Render
+    from sft_toolkit.teachers.requests import Asking
+    from sft_toolkit.teachers.running import TeacherOptions
+    from sft_toolkit.teachers.teacher import Teacher
+
+_KEY_VARIABLE = f"{ENV_PREFIX}_API_KEY"
+_LOCAL = "local:"
+_PANEL = "Teacher"
+
+
+def _option(*names: str, text: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=_PANEL, **more)
+
+
+@dataclass(frozen=True)
+class TeacherChoice:
+    """Which teacher is asked, how, and where its replies are kept."""
+
+    asking: Asking
+    journal: str
+    options: TeacherOptions
+
+
+def _choice(
+    run: RunOptions,
+    teacher: Annotated[
+        str, _option("--teacher", text="URL of an OpenAI-compatible endpoint, or local:FOLDER, local:FILE.gguf.")
+    ],
+    model: Annotated[str, _option("--model", text="Name of the model at the endpoint.")] = "",
+    prefill: Annotated[
+        str,
+        _option(
+            "--prefill",
+            text="How an opener is sent: auto, completions, reasoning-field, content, prefix-flag or none.",
+        ),
+    ] = "auto",
+    tokenizer: Annotated[
+        Path | None,
+        _option("--tokenizer", metavar="DIR", text="Folder with the teacher's chat template, for completions."),
+    ] = None,
+    temperature: Annotated[float | None, _option("--temperature", text="Sampling temperature.", min=0)] = None,
+    top_p: Annotated[float | None, _option("--top-p", text="Nucleus of sampling.", min=0, max=1)] = None,
+    max_tokens: Annotated[int | None, _option("--max-tokens", text="Longest reply, in tokens.", min=1)] = None,
+    parameter: Annotated[
+        list[str] | None,
+        _option("--parameter", metavar="NAME=JSON", text="A further field of each request's body. Repeatable."),
+    ] = None,
+    concurrency: Annotated[int, _option("--concurrency", text="Most questions under way at once.", min=1)] = 32,
+    attempts: Annotated[int, _option("--attempts", text="Attempts per question that fails.", min=1)] = 6,
+    backoff: Annotated[
+        float, _option("--backoff", text="Seconds before a second attempt; doubles from there.", min=0)
+    ] = 0.5,
+    give_up_after: Annotated[
+        float, _option("--give-up-after", text="Seconds without any answer that end the run with exit code 75.")
+    ] = 300.0,
+    connect_timeout: Annotated[float, _option("--connect-timeout", text="Seconds to connect.")] = 10.0,
+    read_timeout: Annotated[float, _option("--read-timeout", text="Seconds between two pieces of a reply.")] = 1800.0,
+    total_timeout: Annotated[float, _option("--total-timeout", text="Seconds for a whole reply.")] = 3600.0,
+    api_key_file: Annotated[
+        Path | None, _option("--api-key-file", metavar="FILE", text=f"File with the key; else {_KEY_VARIABLE}.")
+    ] = None,
+    journal: Annotated[
+        Path | None, _option("--journal", metavar="DIR", text="Where replies are kept; else OUTPUT.journal.")
+    ] = None,
+    price_in: Annotated[float, _option("--price-in", text="Price of a million tokens in.", min=0)] = 0.0,
+    price_out: Annotated[float, _option("--price-out", text="Price of a million tokens out.", min=0)] = 0.0,
+    rejudge: Annotated[bool, _option("--rejudge", text="Ask nothing: judge the replies in the journal anew.")] = False,
+) -> TeacherChoice:
+    """The signature is the definition; the body gathers the values."""
+    from sft_toolkit.teachers.http_teacher import Timeouts
+    from sft_toolkit.teachers.pace import Patience
+    from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS, MODES
+    from sft_toolkit.teachers.requests import Asking
+    from sft_toolkit.teachers.running import TeacherOptions, default_journal
+
+    require_choice("--prefill", prefill, MODES)
+    is_local = teacher.startswith(_LOCAL)
+    _require_model(teacher, model, is_local)
+    if is_local and prefill == AUTO:
+        prefill = COMPLETIONS
+    timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
+    return TeacherChoice(
+        asking=Asking(
+            model or teacher.removeprefix(_LOCAL),
+            prefill,
+            _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or []),
+            run.seed,
+        ),
+        journal=str(journal or default_journal(run.output)),
+        options=TeacherOptions(
+            open=functools.partial(_open, teacher, timeouts, api_key_file, tokenizer, concurrency),
+            concurrency=concurrency,
+            patience=Patience(attempts, backoff, give_up=give_up_after),
+            price_in=price_in,
+            price_out=price_out,
+            rejudge=rejudge,
+        ),
+    )
+
+
+_NAMES = {"RunOptions": Any, "TeacherChoice": Any}
+
+
+def teacher_command(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `run` and `teacher: TeacherChoice` first all teacher and shared options."""
+    signature = inspect.signature(command, eval_str=True, locals=_NAMES)
+    run, _, *own = signature.parameters.values()
+    _, *teacher = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
+    parameters = [run, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*own, *teacher])]
+
+    @functools.wraps(command)
+    def wrapper(run: RunOptions, **values: Any) -> None:
+        choice = _choice(run, **{parameter.name: values[parameter.name] for parameter in teacher})
+        command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
+
+    del wrapper.__wrapped__
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return stage_command(wrapper)
+
+
+def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None, concurrency: int) -> Teacher:
+    if teacher.startswith(_LOCAL):
+        from sft_toolkit.teachers.local_teacher import LocalTeacher
+
+        return LocalTeacher(teacher.removeprefix(_LOCAL))
+    from sft_toolkit.teachers.http_teacher import HttpTeacher
+
+    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), render=_render(tokenizer), most=concurrency)
+
+
+def _render(tokenizer: Path | None) -> Render | None:
+    if tokenizer is None:
+        return None
+    from sft_toolkit.teachers.rendering import renderer
+
+    return renderer(tokenizer)
+
+
+def _api_key(file: Path | None) -> str | None:
+    """The key, from the file or the environment. Raises ToolkitError where the file holds none."""
+    if file is None:
+        return os.environ.get(_KEY_VARIABLE, "").strip() or None
+    try:
+        key = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise ToolkitError(f"{file}: cannot be read", "--api-key-file takes a text file with the key") from fault
+    if not key or any(character.isspace() for character in key):
+        raise ToolkitError(f"{file}: holds no key", "one line with the key and nothing else")
+    return key
+
+
+def _require_model(teacher: str, model: str, is_local: bool) -> None:
+    if is_local:
+        return
+    parts = urlsplit(teacher)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"--teacher {teacher.partition('@')[2] or teacher}: no URL", "as in https://host/v1")
+    if parts.username or parts.password or parts.query:
+        raise UsageError("--teacher: a URL is no place for keys", f"use --api-key-file or {_KEY_VARIABLE}")
+    if not model:
+        raise UsageError("--model is missing", "name the model as the endpoint does")
+
+
+def _parameters(*, further: list[str], **named: Any) -> dict[str, Any]:
+    from sft_toolkit.json_text import decode
+
+    found = {name: value for name, value in named.items() if value is not None}
+    for each in further:
+        name, equals, value = each.partition("=")
+        try:
+            if not (name and equals):
+                raise ValueError("not NAME=JSON")
+            found[name] = decode(value)
+        except ValueError as fault:
+            raise UsageError(f"--parameter {each}: {fault}", 'as in --parameter top_k=20, text as "…"') from fault
+    return found

@@ -1,0 +1,153 @@
+"""A teacher behind an OpenAI-compatible endpoint.
+
+The key goes into one header and nowhere else. Certificates are checked, and a redirect is never followed, so that no
+other host can be handed the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from sft_toolkit.errors import ToolkitError, TryAgain
+from sft_toolkit.json_text import decode, encode
+from sft_toolkit.teachers.handshake import shake_hands
+from sft_toolkit.teachers.prefill import COMPLETIONS, Render, chat_body, completion_body
+from sft_toolkit.teachers.replies import error_message, is_answer
+from sft_toolkit.teachers.requests import Asking, Request
+from sft_toolkit.teachers.teacher import Busy, Faulty, RawReply, Unreachable
+
+_HOPELESS = {
+    401: "is the key right? it comes from --api-key-file or KOLIBRI_SFT_API_KEY",
+    403: "the key may not use this model or endpoint",
+    404: "check --teacher (it usually ends in /v1) and --model",
+    405: "check --teacher: it usually ends in /v1",
+}
+_PASSING = frozenset({408, 409, 425})
+_BUSY = (429, 503)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: to connect, between two pieces of a reply, for a whole reply."""
+
+    connect: float = 10.0
+    read: float = 1800.0
+    total: float = 3600.0
+
+
+class HttpTeacher:
+    """`url` is the base of the endpoint, as in https://host/v1. `render` applies the chat template, where known."""
+
+    at_once: int | None = None
+
+    def __init__(
+        self, url: str, timeouts: Timeouts, *, key: str | None = None, render: Render | None = None, most: int = 64
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._total = timeouts.total
+        self._render = render
+        self._client = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx.Timeout(timeouts.read, connect=timeouts.connect, pool=None),
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            follow_redirects=False,
+        )
+
+    async def settle_prefill(self, asking: Asking) -> Asking:
+        return await shake_hands(self, asking, can_render=self._render is not None)
+
+    async def ask(self, asking: Asking, request: Request) -> RawReply:
+        if asking.prefill == COMPLETIONS and request.opener is not None:
+            if self._render is None:
+                raise ToolkitError("prefill completions needs the chat template", "add --tokenizer DIR")
+            return await self._post("/completions", completion_body(asking, request, self._render))
+        return await self._post("/chat/completions", chat_body(asking, request))
+
+    async def rendered_by_server(self, body: Mapping[str, Any]) -> str | None:
+        """The prompt that the server makes of a chat body, where it has an endpoint that tells (llama.cpp, vLLM)."""
+        root = self._url.removesuffix("/v1")
+        applied = await self._probe(f"{root}/apply-template", body)
+        if isinstance(applied, dict) and isinstance(applied.get("prompt"), str):
+            return applied["prompt"]
+        tokens = await self._probe(f"{root}/tokenize", body)
+        if isinstance(tokens, dict) and tokens.get("tokens"):
+            wanted = {"model": body.get("model"), "tokens": tokens["tokens"]}
+            text = await self._probe(f"{root}/detokenize", wanted)
+            if isinstance(text, dict) and isinstance(text.get("prompt"), str):
+                return text["prompt"]
+        return None
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _probe(self, url: str, body: Mapping[str, Any]) -> Any:
+        try:
+            response = await self._client.post(url, content=encode(body), headers=_JSON)
+            return decode(response.content) if response.status_code == 200 else None
+        except (httpx.HTTPError, ValueError):
+            return None
+
+    async def _post(self, path: str, body: Mapping[str, Any]) -> RawReply:
+        try:
+            async with asyncio.timeout(self._total):
+                response = await self._client.post(self._url + path, content=encode(body), headers=_JSON)
+        except TimeoutError as fault:
+            raise Faulty(f"no reply within {self._total:g} s") from fault
+        except (httpx.ConnectError, httpx.ConnectTimeout) as fault:
+            raise Unreachable(f"no connection: {fault or type(fault).__name__}") from fault
+        except httpx.TimeoutException as fault:
+            raise Faulty("the reply stopped coming") from fault
+        except httpx.TransportError as fault:
+            raise Faulty(f"the reply broke off: {fault or type(fault).__name__}") from fault
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as fault:
+            raise ToolkitError(f"{self._url}: {fault}", "give --teacher as https://host/v1") from fault
+        return self._judged(response)
+
+    def _judged(self, response: httpx.Response) -> RawReply:
+        status = response.status_code
+        if 300 <= status < 400:
+            target = httpx.URL(response.headers.get("location", "")).host or "elsewhere"
+            raise ToolkitError(f"{self._url}: redirects to {target}", "redirects are not followed: give the final URL")
+        body = _decoded(response.content)
+        if status in _HOPELESS:
+            raise ToolkitError(f"{self._url}: HTTP {status}: {error_message(body)}", _HOPELESS[status])
+        if status in _BUSY:
+            if isinstance(body, dict) and "insufficient_quota" in str(body.get("error")):
+                raise TryAgain(f"{self._url}: {error_message(body)}", "top up, then run the same command again")
+            raise Busy(f"HTTP {status}: {error_message(body)}", _retry_after(response.headers.get("retry-after")))
+        if status >= 500 or status in _PASSING:
+            raise Faulty(f"HTTP {status}: {error_message(body)}")
+        if status == 200 and not is_answer(body):
+            raise Faulty(f"not a reply: {error_message(body) if body is not None else 'no JSON'}")
+        return RawReply(status, response.content if body is not None else encode({"error": {"message": ""}}))
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return decode(content)
+    except ValueError:
+        return None
+
+
+def _retry_after(given: str | None) -> float | None:
+    """Seconds to wait, from seconds or an HTTP date."""
+    if given is None:
+        return None
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(given).timestamp() - time.time())
+    except ValueError:
+        return None

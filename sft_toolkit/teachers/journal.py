@@ -1,0 +1,157 @@
+"""The journal of a run's replies: appended as they come, so that nothing that was paid for is ever lost.
+
+A folder holds `config.json` (what the questions share) and one file of lines per part of an array job:
+`{"key":"<32 hex digits>","status":200,"reply":<the body as it came>}`. Lines are only ever appended; a last line that
+a crash has torn is cut off when its writer comes back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.json_text import decode, encode, encode_text
+from sft_toolkit.shards.atomic import explained, write_text
+from sft_toolkit.teachers.key_index import KeyIndex, parts_of, place
+from sft_toolkit.teachers.teacher import RawReply
+
+_CONFIG = "config.json"
+_INDEX = "index.npy"
+_FILES = "replies-*.jsonl"
+_KEY = slice(8, 40)
+_HEAD = b'{"key":"'
+_SYNC_SECONDS = 1.0
+
+
+def read_config(folder: Path) -> dict[str, Any] | None:
+    """What an earlier run noted of its questions, None where there was none."""
+    try:
+        return decode((folder / _CONFIG).read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as fault:
+        raise ToolkitError(f"{folder / _CONFIG}: not JSON: {fault}", "is this the journal of a run?") from fault
+
+
+def claim(folder: Path, config: dict[str, Any], *, force: bool) -> None:
+    """Note what the run's questions share. Raises UsageError where earlier ones differ, unless `force` is given.
+
+    Earlier replies stay: they are found again when the earlier configuration is.
+    """
+    earlier = read_config(folder)
+    if earlier is not None and earlier != decode(encode(config)) and not force:
+        changed = sorted(key for key in earlier.keys() | config.keys() if earlier.get(key) != config.get(key))
+        raise UsageError(
+            f"{folder}: was begun with another {', '.join(changed)}",
+            "restore it, name another --journal, or use --force to ask with the new one (replies so far are kept)",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise explained(fault, folder) from fault
+    if earlier is None or force:
+        write_text(folder / _CONFIG, encode_text(config))
+
+
+class Replies:
+    """What a journal holds, for reading. `indexed` trusts the index that the writer saved last."""
+
+    def __init__(self, folder: Path, *, indexed: bool = False) -> None:
+        self._paths = sorted(folder.glob(_FILES))
+        self._open: dict[int, Any] = {}
+        if indexed and (folder / _INDEX).exists():
+            self.index = KeyIndex.load(folder / _INDEX)
+        else:
+            self.index = KeyIndex()
+            for number, path in enumerate(self._paths):
+                for key, offset in _keys(path):
+                    self.index.add(key, place(number, offset))
+
+    def __contains__(self, key: str) -> bool:
+        return self.index.find(key) is not None
+
+    def get(self, key: str) -> RawReply | None:
+        """The reply, None where the question has not been answered."""
+        found = self.index.find(key)
+        if found is None:
+            return None
+        number, offset = parts_of(found)
+        file = self._open.get(number) or self._open.setdefault(number, self._paths[number].open("rb"))
+        file.seek(offset)
+        entry = decode(file.readline())
+        return RawReply(entry["status"], encode(entry["reply"])) if entry["key"] == key else None
+
+
+class Journal:
+    """The writer of one part's file. Raises ToolkitError where another process is writing it."""
+
+    def __init__(self, folder: Path, part: tuple[int, int] = (0, 1)) -> None:
+        self._folder = folder
+        path = folder / f"replies-{part[0]:05d}-of-{part[1]:05d}.jsonl"
+        self._file = path.open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            self._file.close()
+            raise ToolkitError(
+                f"{path}: another run is writing it", "wait for it, or name another --journal"
+            ) from fault
+        os.truncate(path, _whole_lines(path))
+        self.replies = Replies(folder)
+        self._number = self.replies._paths.index(path)
+        self._end = path.stat().st_size
+        self._synced = time.monotonic()
+
+    def append(self, key: str, reply: RawReply) -> None:
+        """Write a reply, so that it outlives this process at once, and the machine within a second."""
+        body = reply.body if b"\n" not in reply.body and b"\r" not in reply.body else encode(decode(reply.body))
+        line = b'%s%s","status":%d,"reply":%s}\n' % (_HEAD, key.encode(), reply.status, body)
+        try:
+            self._file.write(line)
+            self._file.flush()
+            if time.monotonic() - self._synced > _SYNC_SECONDS:
+                self._sync()
+        except OSError as fault:
+            raise explained(fault, Path(self._file.name)) from fault
+        self.replies.index.add(key, place(self._number, self._end))
+        self._end += len(line)
+
+    def close(self) -> None:
+        """Save the index, for readers, and let go of the file."""
+        self._sync()
+        self.replies.index.save(self._folder / _INDEX)
+        self._file.close()
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+
+def _keys(path: Path) -> Iterator[tuple[str, int]]:
+    """Key and offset of each whole line."""
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.startswith(_HEAD) and line.endswith(b"}\n"):
+                yield line[_KEY].decode("ascii", "replace"), offset
+            offset += len(line)
+
+
+def _whole_lines(path: Path) -> int:
+    """Bytes up to and with the last line that ends."""
+    end = path.stat().st_size
+    with path.open("rb") as file:
+        step = 1 << 16
+        while end:
+            start = max(0, end - step)
+            file.seek(start)
+            at = file.read(end - start).rfind(b"\n")
+            if at >= 0:
+                return start + at + 1
+            end = start
+    return 0

@@ -1,0 +1,57 @@
+"""What a teacher is, and how it can fail to answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sft_toolkit.teachers.requests import Asking, Request
+
+
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """What came back, as it came: the HTTP status and the JSON text of the body."""
+
+    status: int
+    body: bytes
+
+
+class Teacher(Protocol):
+    """A model that answers. `at_once` is how many questions it can work on at a time, None where that is not known."""
+
+    at_once: int | None
+
+    async def settle_prefill(self, asking: Asking) -> Asking:
+        """Settle how an opener is sent, where `asking` says auto, and verify that it lands inside open thinking.
+
+        Raises ToolkitError where it does not.
+        """
+
+    async def ask(self, asking: Asking, request: Request) -> RawReply:
+        """A reply that is final: an answer, or the teacher's refusal of this very question.
+
+        Raises Busy, Unreachable or Faulty where asking again may help, and ToolkitError where nothing will.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections or weights."""
+
+
+class Setback(Exception):
+    """A question that was not answered this time."""
+
+
+class Busy(Setback):
+    """The teacher asks for patience (429): nobody's fault. `wait` is how many seconds it asked for, if it said."""
+
+    def __init__(self, detail: str, wait: float | None = None) -> None:
+        super().__init__(detail)
+        self.wait = wait
+
+
+class Unreachable(Setback):
+    """No connection: the question was not even heard."""
+
+
+class Faulty(Setback):
+    """An error, a time-out or a broken reply, which may lie in the question: counts as an attempt."""
