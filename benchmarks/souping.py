@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from sft_toolkit.souping.safetensors_file import encode_header, read_tensors
 
 HIDDEN, INNER, VOCABULARY, KEYS = 960, 2560, 49_152, 320
 SAMPLES = 10_000_000
+TRIALS = 3
 SPECIALISTS, CANDIDATES = 4, 8
 
 
@@ -57,7 +59,7 @@ def compare_soups(folder: Path, runs: Sequence[Path], mergekit: Path | None) -> 
     measure("copy of one, with fsync", ["dd", f"if={runs[0] / FILE}", f"of={folder / 'copy'}", "bs=4M", "conv=fsync"])
     (folder / "copy").unlink()
     soup = [*KOLIBRI, "soup", *map(str, runs), "--force", "--quiet", "-o"]
-    processor_seconds = min(measure("kolibri-sft soup", [*soup, str(out)]) for _ in range(3))
+    processor = min(measure("kolibri-sft soup", [*soup, str(out)]).processor for _ in range(TRIALS))
     measure("kolibri-sft soup, again", [*soup, str(folder / "again")])
     same = (out / FILE).read_bytes() == (folder / "again" / FILE).read_bytes()
     wrong = count_wrong(out / FILE, [run / FILE for run in runs], [1] * len(runs))
@@ -65,8 +67,8 @@ def compare_soups(folder: Path, runs: Sequence[Path], mergekit: Path | None) -> 
     if mergekit:
         recipe = write_mergekit_recipe(folder / "mergekit.yaml", runs)
         command = [str(mergekit), str(recipe), str(folder / "mergekit"), "--no-copy-tokenizer"]
-        peer_seconds = measure("mergekit linear", command)
-        print(f"  mergekit takes {peer_seconds / processor_seconds:.1f} times the processor time")
+        peer = min(measure("mergekit linear", command).processor for _ in range(TRIALS))
+        print(f"  mergekit takes {peer / processor:.1f} times the processor time")
         wrong = count_wrong(folder / "mergekit" / FILE, [run / FILE for run in runs], [1] * len(runs))
         print(f"  wrong bits of mergekit: {wrong}")
 
@@ -82,16 +84,20 @@ def compare_merges(folder: Path, gigabytes: float) -> None:
     merges = folder / "merges"
     merge = [*KOLIBRI, "mergemix", "merge", "--base", str(base), *named, "--candidates", str(CANDIDATES), "--quiet"]
     one_pass = measure("kolibri-sft mergemix merge", [*merge, "-o", str(merges)])
-    apart = 0.0
+    apart = []
     for line in (merges / "mixtures.jsonl").read_text().splitlines():
         mixture = json.loads(line)
         weights = ",".join(str(mixture["weights"][name]) for name in specialists)
         out = folder / f"soup-{mixture['id']}"
         soup = [*KOLIBRI, "soup", *map(str, specialists.values()), "--weights", weights, "--quiet", "-o", str(out)]
-        apart += measure(f"kolibri-sft soup, {mixture['id']}", soup)
+        apart.append(measure(f"kolibri-sft soup, {mixture['id']}", soup))
         same = (out / FILE).read_bytes() == (merges / mixture["id"] / FILE).read_bytes()
         print(f"  the merge is the soup: {same}")
-    print(f"  eight soups take {apart / one_pass:.1f} times the processor time of one pass")
+    processor = sum(soup.processor for soup in apart) / one_pass.processor
+    wall = sum(soup.wall for soup in apart) / one_pass.wall
+    print(
+        f"  {CANDIDATES} soups take {processor:.1f} times the processor and {wall:.1f} times the wall time of one pass"
+    )
 
 
 KOLIBRI = [str(Path(sys.executable).with_name("kolibri-sft"))]
@@ -107,8 +113,13 @@ print(json.dumps([done.returncode, time.perf_counter() - begun, usage.ru_utime +
 """
 
 
-def measure(name: str, command: Sequence[str]) -> float:
-    """Run a process, print wall seconds, processor seconds and peak memory. Returns processor seconds.
+class Seconds(NamedTuple):
+    wall: float
+    processor: float
+
+
+def measure(name: str, command: Sequence[str]) -> Seconds:
+    """Run a process, print wall and processor seconds and peak memory.
 
     A small process starts it, for a child's peak counts from its parent's size on.
     """
@@ -118,7 +129,7 @@ def measure(name: str, command: Sequence[str]) -> float:
     if status:
         raise SystemExit(f"{name} failed: {done.stderr}")
     print(f"  {name:28} {wall:6.2f} s wall {processor:6.2f} s processor {peak / 1024:7.0f} MiB", flush=True)
-    return float(processor)
+    return Seconds(wall, processor)
 
 
 def write_checkpoint(folder: Path, gigabytes: float, seed: int) -> Path:
