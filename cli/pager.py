@@ -9,10 +9,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
-_DEFAULTS = {"LESS": "FRX", "LESSCHARSET": "utf-8"}
 _DEFAULT_PAGER = "less"
+_DEFAULTS = {"LESS": "FX", "LESSCHARSET": "utf-8"}
 
 
 @contextmanager
@@ -36,6 +37,9 @@ def paged(wanted: bool) -> Iterator[IO[str]]:
 
 
 def _start(command: list[str]) -> subprocess.Popen[str] | None:
+    """Colours pass through less only where it is told so, whatever $LESS says besides."""
+    if Path(command[0]).name == "less":
+        command = [*command, "--RAW-CONTROL-CHARS"]
     environment = {**_DEFAULTS, **os.environ}
     try:
         return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8", env=environment)

@@ -209,14 +209,14 @@ class _TemplateCheck:
     def _forms(self) -> Finding | None:
         dialect = self._facts.dialect
         forms = {
-            "arguments as JSON text": dialect.text_arguments,
-            "null for empty content": dialect.null_content,
-            "content as parts": dialect.parts,
+            "tool arguments as JSON text": dialect.text_arguments,
+            "empty content as null": dialect.null_content,
+            "content as a list of parts": dialect.parts,
             "call ids of nine letters": dialect.short_ids,
-            "developer as system": dialect.developer_as_system,
+            "developer messages as system": dialect.developer_as_system,
         }
         wanted = [form for form, holds in forms.items() if holds]
-        return Finding("ok", "forms", f"is given {', '.join(wanted)}") if wanted else None
+        return Finding("ok", "forms", f"the template is given {', '.join(wanted)}") if wanted else None
 
 
 def _written(trial: Rendered, span: Span) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 from sft_toolkit.reporting.view import Piece, Section, View
@@ -11,6 +13,7 @@ from sft_toolkit.reporting.visible import one_line, visible
 OPEN, CLOSE = "⟦", "⟧"
 _BETWEEN_TOKENS = "│"
 _LINE_END = "↵"
+_NARROWEST = 20
 _STANDINGS = {"trained": "bold green", "masked": "bold yellow", "context": "bold"}
 
 
@@ -26,21 +29,26 @@ Line = list[Fragment]
 
 def view_lines(view: View, colour: bool, width: int | None = None) -> Iterator[Line]:
     """The head, then each section under a rule, which fills `width` columns where one is given."""
-    yield from _head(view, colour)
+    yield from _head(view, colour, width)
     for section in view.sections:
         yield _rule(section, width)
         yield from _body(section, view.tokens_apart, colour)
 
 
-def _head(view: View, colour: bool) -> Iterator[Line]:
+def _head(view: View, colour: bool, width: int | None) -> Iterator[Line]:
     yield [Fragment(one_line(view.title), "bold")]
     broad = max((len(name) for name, _ in view.facts), default=0)
     for name, value in view.facts:
-        yield [Fragment(f"  {name:<{broad}}  ", "dim"), Fragment(one_line(value))]
+        for label, part in zip_longest([name], _wrapped(one_line(value), broad + 4, width), fillvalue=""):
+            yield [Fragment(f"  {label:<{broad}}  ", "dim"), Fragment(part)]
     for warning in view.warnings:
         yield [Fragment(f"  warning: {warning}", "yellow")]
     yield _legend(view, colour)
     yield []
+
+
+def _wrapped(text: str, indent: int, width: int | None) -> list[str]:
+    return [text] if width is None else textwrap.wrap(text, max(width - indent, _NARROWEST))
 
 
 def _legend(view: View, colour: bool) -> Line:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.byte_tokenizer import CHATML, CONTROL, write_byte_tokenizer
 from tests.conftest import RunCli
+from tests.terminal import bare, on_terminal
 
 ALL_WELL = """\
 ok       header           a prompt gives <|im_start|>assistant↵: no loss on it
@@ -143,6 +144,16 @@ def test_dropped_reasoning_of_a_sample_points_to_per_exchange(run_cli: RunCli, t
     assert done.returncode == 0
     assert findings(done)["history"][0] == "warning"
     assert re.search(r"warning +sample +dropped_reasoning: 2; render --per-exchange", done.stdout.decode())
+
+
+def test_a_terminal_shows_levels_in_colour_and_advice_on_lines_of_its_own(tmp_path: Path) -> None:
+    folder = write_byte_tokenizer(tmp_path, CHATML.replace("message.tool_calls or []", "[]"))
+    code, seen = on_terminal(["check", folder], NO_COLOR="")
+    assert code == 0
+    assert "\x1b[33mwarning\x1b[0m  tool calls " in seen and "\x1b[32mok     \x1b[0m  header " in seen
+    lines = [line.strip() for line in bare(seen).splitlines()]
+    assert "for tool-calling data, choose another template" in lines
+    assert max(map(len, lines)) <= 80
 
 
 def test_json_holds_facts_sample_and_findings(run_cli: RunCli, tmp_path: Path) -> None:

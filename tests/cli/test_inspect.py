@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from tests.byte_tokenizer import write_byte_tokenizer
 from tests.conftest import RunCli, cli_command
+from tests.terminal import bare, on_terminal
 
 WEATHER = {
     "id": "ulm",
@@ -318,28 +318,6 @@ def test_a_page_shows_a_hostile_record_as_plain_text(
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", file.read_text())
 
 
-def on_terminal(arguments: list[Any], **environment: str) -> tuple[int, str]:
-    """Exit code and all that a terminal of 80 columns gets to see."""
-    ours, theirs = pty.openpty()
-    variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment}
-    variables = {name: value for name, value in variables.items() if value}
-    process = subprocess.Popen(
-        cli_command(*arguments), stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, env=variables
-    )
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            chunk = os.read(ours, 65536)
-        except OSError:
-            break
-        seen += chunk
-        if not chunk:
-            break
-    os.close(ours)
-    return process.wait(timeout=60), seen.decode().replace("\r\n", "\n")
-
-
 def test_a_terminal_shows_loss_in_green_and_wraps_words(records: Path, tokenizer: Path) -> None:
     code, seen = on_terminal(["inspect", records, "ulm", "--tokenizer", tokenizer, "--no-pager"], NO_COLOR="")
     assert code == 0
@@ -347,20 +325,27 @@ def test_a_terminal_shows_loss_in_green_and_wraps_words(records: Path, tokenizer
     assert "\x1b[32mSorry.\x1b[0m\x1b[1;32m<|im_end|>\x1b[0m\n" in seen
     assert "⟦" not in seen
     assert "\x1b[1;33m── 1 assistant\x1b[0m\x1b[33m · weight 0 · unknown_tool: got is not declared · 60 tokens" in seen
-    bare = re.sub("\x1b\\[[0-9;]*m", "", seen)
-    assert max(map(len, bare.splitlines())) == 80
+    assert max(map(len, bare(seen).splitlines())) == 80
 
 
 def test_a_terminal_without_colour_gets_brackets(records: Path, tokenizer: Path) -> None:
     _, seen = on_terminal(["inspect", records, "a-1", "--tokenizer", tokenizer, "--no-pager"], NO_COLOR="1")
-    assert "⟦é a-1<|im_end|>⟧" in re.sub("\x1b\\[[0-9;]*m", "", seen)
+    assert "⟦é a-1<|im_end|>⟧" in bare(seen)
     assert "\x1b[32m" not in seen
 
 
 def test_the_pager_is_what_the_environment_names(records: Path) -> None:
     code, seen = on_terminal(["inspect", records, "a-1"], PAGER="sed s/^/paged:/", NO_COLOR="1")
     assert code == 0
-    assert "paged:⟦é a-1⟧" in re.sub("\x1b\\[[0-9;]*m", "", seen)
+    assert "paged:⟦é a-1⟧" in bare(seen)
+
+
+@pytest.mark.skipif(shutil.which("less") is None, reason="less is not installed")
+def test_colours_pass_through_less_whatever_its_options(records: Path) -> None:
+    code, seen = on_terminal(["inspect", records, "a-1"], PAGER="less", LESS="-FX", NO_COLOR="")
+    assert code == 0
+    assert "\x1b[32mé a-1" in seen
+    assert "ESC[" not in seen
 
 
 def test_leaving_the_pager_early_is_no_error(records: Path, tmp_path: Path) -> None:
