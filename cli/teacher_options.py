@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -39,6 +39,11 @@ class TeacherChoice:
     asking: Asking
     journal: str
     options: TeacherOptions
+
+    @property
+    def plain_asking(self) -> Asking:
+        """For questions that are asked without opener: nothing to prefill, no hands to shake."""
+        return replace(self.asking, prefill="none")
 
 
 def _choice(
@@ -123,14 +128,27 @@ _NAMES = {"RunOptions": Any, "TeacherChoice": Any}
 
 def teacher_command(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes `run` and `teacher: TeacherChoice` first all teacher and shared options."""
+    return _with_teacher(command, inspect.Parameter.empty)
+
+
+def optional_teacher_command(command: Callable[..., None]) -> Callable[..., None]:
+    """As `teacher_command`, for a command that can do without: it is given None where --teacher is."""
+    return _with_teacher(command, None)
+
+
+def _with_teacher(command: Callable[..., None], no_teacher: Any) -> Callable[..., None]:
+    """`no_teacher` is the default of --teacher."""
     signature = inspect.signature(command, eval_str=True, locals=_NAMES)
     run, _, *own = signature.parameters.values()
-    _, *teacher = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
-    parameters = [run, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*own, *teacher])]
+    _, which, *further = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
+    teacher = [which.replace(default=no_teacher), *further]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [run, *(parameter.replace(kind=keyword) for parameter in [*own, *teacher])]
 
     @functools.wraps(command)
     def wrapper(run: RunOptions, **values: Any) -> None:
-        choice = _choice(run, **{parameter.name: values[parameter.name] for parameter in teacher})
+        given = {parameter.name: values[parameter.name] for parameter in teacher}
+        choice = None if given["teacher"] is None else _choice(run, **given)
         command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
 
     del wrapper.__wrapped__

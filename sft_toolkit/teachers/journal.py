@@ -21,7 +21,6 @@ from sft_toolkit.teachers.key_index import KeyIndex, parts_of, place
 from sft_toolkit.teachers.teacher import RawReply
 
 _CONFIG = "config.json"
-_INDEX = "index.npy"
 _FILES = "replies-*.jsonl"
 _KEY = slice(8, 40)
 _HEAD = b'{"key":"'
@@ -59,18 +58,33 @@ def claim(folder: Path, config: dict[str, Any], *, force: bool) -> None:
 
 
 class Replies:
-    """What a journal holds, for reading. `indexed` trusts the index that the writer saved last."""
+    """What a journal held when it was opened, for reading."""
 
-    def __init__(self, folder: Path, *, indexed: bool = False) -> None:
-        self._paths = sorted(folder.glob(_FILES))
+    def __init__(self, paths: list[Path], index: KeyIndex) -> None:
+        self.paths = paths
+        self.index = index
         self._open: dict[int, Any] = {}
-        if indexed and (folder / _INDEX).exists():
-            self.index = KeyIndex.load(folder / _INDEX)
-        else:
-            self.index = KeyIndex()
-            for number, path in enumerate(self._paths):
-                for key, offset in _keys(path):
-                    self.index.add(key, place(number, offset))
+
+    @classmethod
+    def scan(cls, folder: Path) -> Replies:
+        """Read through all files of the journal."""
+        replies = cls(sorted(folder.glob(_FILES)), KeyIndex())
+        for number, path in enumerate(replies.paths):
+            for key, offset in _keys(path):
+                replies.index.add(key, place(number, offset))
+        return replies
+
+    @classmethod
+    def load(cls, folder: Path, part: tuple[int, int]) -> Replies:
+        """As `save` left it: the index is mapped, not read."""
+        index, names = _index_paths(folder, part)
+        return cls([folder / name for name in decode(names.read_bytes())], KeyIndex.load(index))
+
+    def save(self, folder: Path, part: tuple[int, int]) -> None:
+        """Keep the index beside the journal, for the processes that judge one part of a job."""
+        index, names = _index_paths(folder, part)
+        write_text(names, encode_text([path.name for path in self.paths]))
+        self.index.save(index)
 
     def __contains__(self, key: str) -> bool:
         return self.index.find(key) is not None
@@ -81,7 +95,7 @@ class Replies:
         if found is None:
             return None
         number, offset = parts_of(found)
-        file = self._open.get(number) or self._open.setdefault(number, self._paths[number].open("rb"))
+        file = self._open.get(number) or self._open.setdefault(number, self.paths[number].open("rb"))
         file.seek(offset)
         entry = decode(file.readline())
         return RawReply(entry["status"], encode(entry["reply"])) if entry["key"] == key else None
@@ -91,7 +105,7 @@ class Journal:
     """The writer of one part's file. Raises ToolkitError where another process is writing it."""
 
     def __init__(self, folder: Path, part: tuple[int, int] = (0, 1)) -> None:
-        self._folder = folder
+        self._folder, self._part = folder, part
         path = folder / f"replies-{part[0]:05d}-of-{part[1]:05d}.jsonl"
         self._file = path.open("ab")
         try:
@@ -102,8 +116,8 @@ class Journal:
                 f"{path}: another run is writing it", "wait for it, or name another --journal"
             ) from fault
         os.truncate(path, _whole_lines(path))
-        self.replies = Replies(folder)
-        self._number = self.replies._paths.index(path)
+        self.replies = Replies.scan(folder)
+        self._number = self.replies.paths.index(path)
         self._end = path.stat().st_size
         self._synced = time.monotonic()
 
@@ -124,12 +138,17 @@ class Journal:
     def close(self) -> None:
         """Save the index, for readers, and let go of the file."""
         self._sync()
-        self.replies.index.save(self._folder / _INDEX)
+        self.replies.save(self._folder, self._part)
         self._file.close()
 
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
+
+
+def _index_paths(folder: Path, part: tuple[int, int]) -> tuple[Path, Path]:
+    stem = f"index-{part[0]:05d}-of-{part[1]:05d}"
+    return folder / f"{stem}.npy", folder / f"{stem}.json"
 
 
 def _keys(path: Path) -> Iterator[tuple[str, int]]:

@@ -83,7 +83,7 @@ class _Conductor:
     """The asking half of a run; `stage` gets the form of prefill that the teacher turned out to understand."""
 
     def __init__(self, stage: TeacherStage, run: RunOptions, options: TeacherOptions) -> None:
-        self.stage = stage
+        self.stage = replace(stage, part=run.part)
         self._run = run
         self._options = options
         self._teacher: Teacher | None = None
@@ -94,7 +94,9 @@ class _Conductor:
             await self._settle(earlier)
             claim(Path(self.stage.journal), self.stage.config(), force=self._run.force)
             check_output(self.stage, self._run, known=earlier is not None)
-            if not self._options.rejudge:
+            if self._options.rejudge:
+                Replies.scan(Path(self.stage.journal)).save(Path(self.stage.journal), self._run.part)
+            else:
                 await self._ask()
         finally:
             if self._teacher is not None:

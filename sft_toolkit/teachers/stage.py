@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ class TeacherStage(Stage):
 
     asking: Asking
     journal: str
+    part: tuple[int, int] = field(default=(0, 1), kw_only=True)
 
     @abstractmethod
     def requests(self, conversation: Conversation) -> Iterator[Request]:
@@ -37,13 +38,13 @@ class TeacherStage(Stage):
         return {"stage": self.name, **self.asking.to_json()}
 
     def options(self) -> dict[str, Any]:
-        """Where the journal lies decides nothing."""
+        """Where the journal lies and which part of a job this is decide nothing."""
         others = {option.name: getattr(self, option.name) for option in fields(self) if option.name not in _NOT_PLAIN}
         return {**others, "asking": self.asking.to_json()}
 
     @cached_property
     def _replies(self) -> Replies:
-        return Replies(Path(self.journal), indexed=True)
+        return Replies.load(Path(self.journal), self.part)
 
 
-_NOT_PLAIN = ("journal", "asking")
+_NOT_PLAIN = ("journal", "part", "asking")

@@ -1,0 +1,43 @@
+"""`kolibri-sft verify`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.console import print_table
+from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions
+
+
+@teacher_command
+def verify(
+    run: RunOptions,
+    teacher: TeacherChoice,
+    votes: Annotated[int, typer.Option(help="Answers per turn; more than half must agree.", min=1)] = 1,
+    answers: Annotated[
+        str,
+        typer.Option(metavar="FORM", help="How calls are answered. tools: native; json: by a schema; text: as JSON."),
+    ] = "tools",
+    mismatch: Annotated[
+        str,
+        typer.Option(metavar="POLICY", help="strip: drop the reasoning, keep the turn; quarantine: drop the record."),
+    ] = "strip",
+    all_turns: Annotated[
+        bool, typer.Option("--all-turns", help="Check all reasoning before calls, not only what backfill wrote.")
+    ] = False,
+) -> None:
+    """Keep backfilled reasoning from which the same call follows."""
+    from sft_toolkit.stages.verify import VerifyStage
+    from sft_toolkit.stages.verify_report import AGREEMENT_HEADER, agreement_rows
+    from sft_toolkit.teachers.running import run_with_teacher
+
+    stage = VerifyStage(teacher.plain_asking, teacher.journal, votes, answers, mismatch, all_turns)
+    summary = run_with_teacher(stage, run, teacher.options)
+    tell(summary, run)
+    if run.told == "text" and summary.counters.splits:
+        print_table("turns whose call was derived", AGREEMENT_HEADER, agreement_rows(summary.counters))

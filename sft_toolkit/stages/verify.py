@@ -1,0 +1,129 @@
+"""`verify`: keep backfilled reasoning only where a second model derives the same tool call from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sft_toolkit.conversation import Conversation, Message, ToolCall
+from sft_toolkit.errors import UsageError
+from sft_toolkit.stages.backfill import BACKFILL
+from sft_toolkit.stages.base import Outcome
+from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
+from sft_toolkit.teachers.requests import Request
+from sft_toolkit.teachers.stage import TeacherStage
+from sft_toolkit.tool_calls import same_calls
+from sft_toolkit.tool_calls.compare import difference
+
+VERIFY = "verify"
+STRIP, QUARANTINE = "strip", "quarantine"
+AGREES, DIFFERS = "agrees", "differs"
+
+
+@dataclass(frozen=True)
+class VerifyStage(TeacherStage):
+    """Asks `votes` times per turn; more than half of the votes must derive the turn's calls.
+
+    Where they do not, the reasoning is removed and the turn stays as it was (`strip`), or the record is set aside
+    (`quarantine`). A turn without any usable answer sets its record aside. Only reasoning that `backfill` wrote is
+    checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
+    """
+
+    votes: int = 1
+    form: str = NATIVE
+    mismatch: str = STRIP
+    every_turn: bool = False
+
+    name: ClassVar[str] = "verify"
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise UsageError(f"--answers {self.form}: unknown", f"choose one of {', '.join(FORMS)}")
+        if self.mismatch not in (STRIP, QUARANTINE):
+            raise UsageError(f"--mismatch {self.mismatch}: unknown", f"choose {STRIP} or {QUARANTINE}")
+
+    def requests(self, conversation: Conversation) -> Iterator[Request]:
+        for message in self._turns(conversation):
+            yield from self._questions(conversation, message)
+
+    def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
+        for conversation in self.each(batch, outcome, self._check):
+            turns = self._turns(conversation)
+            failed = [message for message in turns if VERIFY in message.extra and not _agreed(message)]
+            if any(VERIFY not in message.extra for message in turns):
+                outcome.drop(conversation, "no_answer", "the checker gave no usable reply; the same command asks again")
+                continue
+            for message in turns:
+                self._count(outcome, message)
+            if failed and self.mismatch == QUARANTINE:
+                outcome.drop(conversation, "call_not_derived", _sentence(failed[0]))
+                continue
+            for message in failed:
+                message.reasoning = None
+                message.extra.pop(BACKFILL, None)
+            yield conversation
+
+    def _check(self, conversation: Conversation) -> Conversation:
+        for message in self._turns(conversation):
+            answers = [self.reply(question) for question in self._questions(conversation, message)]
+            derived = [read_calls(reply) or [] for reply in answers if reply is not None and reply.refusal is None]
+            if derived:
+                message.extra[VERIFY] = self._verdict(message, derived, conversation)
+        return conversation
+
+    def _verdict(self, message: Message, derived: list[list[ToolCall]], conversation: Conversation) -> dict[str, Any]:
+        wrong = [calls for calls in derived if not same_calls(calls, message.tool_calls, conversation.tools)]
+        verdict = {"model": self.asking.model, "votes": len(derived), "agree": len(derived) - len(wrong)}
+        if wrong:
+            paths = {path for calls in wrong for path in _differing(message.tool_calls, calls, conversation.tools)}
+            verdict["differs_at"] = sorted(paths)
+        return verdict
+
+    def _count(self, outcome: Outcome, message: Message) -> None:
+        label = AGREES if _agreed(message) else DIFFERS
+        for name in sorted({call.name for call in message.tool_calls}):
+            outcome.split(name, label)
+            for path in message.extra[VERIFY].get("differs_at", ()) if label == DIFFERS else ():
+                outcome.split(name, path)
+        outcome.note(f"turns: {label}")
+
+    def _turns(self, conversation: Conversation) -> list[Message]:
+        return [
+            message
+            for message in conversation.messages
+            if message.tool_calls and message.reasoning and (self.every_turn or BACKFILL in message.extra)
+        ]
+
+    def _questions(self, conversation: Conversation, message: Message) -> list[Request]:
+        return [
+            call_request(message.reasoning or "", conversation.tools, self.form, sample) for sample in range(self.votes)
+        ]
+
+
+def _agreed(message: Message) -> bool:
+    verdict = message.extra[VERIFY]
+    return bool(verdict["agree"] * 2 > verdict["votes"])
+
+
+def _differing(wanted: list[ToolCall], derived: list[ToolCall], tools: list[dict[str, Any]]) -> Iterator[str]:
+    """Where derived calls differ from the wanted ones, matched to those that they resemble most."""
+    left = list(derived)
+    for call in wanted:
+        if not left:
+            yield "missing call"
+            continue
+        closest = min(left, key=lambda other: _distance(difference(call, other, tools)))
+        left.remove(closest)
+        yield from difference(call, closest, tools)
+    if left:
+        yield "extra call"
+
+
+def _distance(paths: list[str]) -> tuple[bool, int]:
+    return "/name" in paths, len(paths)
+
+
+def _sentence(message: Message) -> str:
+    verdict = message.extra[VERIFY]
+    return f"{verdict['agree']} of {verdict['votes']} votes derive the call; others differ at {verdict['differs_at']}"

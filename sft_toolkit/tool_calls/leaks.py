@@ -1,0 +1,52 @@
+"""Does a text quote a tool call, where it should only explain why that call is due?"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from sft_toolkit.conversation import ToolCall
+from sft_toolkit.json_text import encode_text
+from sft_toolkit.tool_calls.compare import canonical_arguments
+
+_DECODER = json.JSONDecoder()
+_SPACE_AND_QUOTES = re.compile(r"[\s\"'`\\]+")
+
+
+def quotes_call(text: str, call: ToolCall) -> bool:
+    """True where `text` holds the call as JSON, as code (`name(…`), or its arguments as an object.
+
+    Order of keys, spacing and the kind of quotes do not hide it. Arguments that are empty are no quotation.
+    """
+    if re.search(rf"(?<!\w){re.escape(call.name)}\s*\(\s*[^)\s]", text):
+        return True
+    if call.arguments and _squeezed(_shown(call.arguments)) in _squeezed(text):
+        return True
+    wanted = canonical_arguments(call.arguments, None)
+    for found in _objects(text):
+        if found.get("name") == call.name and ("arguments" in found or "parameters" in found):
+            return True
+        if found and canonical_arguments(found, None) == wanted:
+            return True
+    return False
+
+
+def _shown(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else encode_text(arguments)
+
+
+def _squeezed(text: str) -> str:
+    return _SPACE_AND_QUOTES.sub("", text)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Every JSON object that begins somewhere in the text."""
+    for brace in re.finditer(r"\{", text):
+        try:
+            found, _ = _DECODER.raw_decode(text, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found

@@ -1,0 +1,193 @@
+"""A real HTTP server on loopback that answers like an OpenAI-compatible endpoint and misbehaves by script.
+
+    python misbehaving_server.py SCRIPT.json
+
+prints its port, then serves until stdin closes. A fault strikes a question by its content and how often it was asked
+before, never by chance, so that a run against it can be repeated. SCRIPT:
+
+    {"faults": {"rate": 0.05, "kinds": ["500", …]},   share of questions whose first asking meets a fault
+     "script": ["429", "500", "ok", …],               instead: what the first requests meet, in order; then all is well
+     "style": "inline" | "reasoning" | "reasoning_content" | "thinking" | "echo" | "misfiled" | …,
+     "answers": {question: message},                   messages for some questions, as they are
+     "delay": 0.0, "hold": seconds that a hang lasts, "log": FILE, "open": "reasoning-field", "secret": KEY}
+
+The log has one JSON line per request: what was asked, and what came back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+OPENER_PLACES = ("reasoning_content", "reasoning")
+THOUGHT = " eine Aufgabe, die wir in aller Ruhe und der Reihe nach lösen wollen."
+
+
+class Server:
+    def __init__(self, script: dict) -> None:
+        self.script = script
+        self.asked: Counter[str] = Counter()
+        self.coming = iter(script.get("script", []))
+        self.log = Path(script["log"]) if "log" in script else None
+        self.under_way = self.most_under_way = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                line, *headers = head.decode().split("\r\n")
+                named = {k.lower(): v for k, _, v in (header.partition(": ") for header in headers)}
+                body = json.loads(await reader.readexactly(int(named.get("content-length", 0))))
+                self.under_way += 1
+                self.most_under_way = max(self.most_under_way, self.under_way)
+                try:
+                    if not await self.answer(writer, line.split()[1], named, body):
+                        break
+                finally:
+                    self.under_way -= 1
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def answer(self, writer: asyncio.StreamWriter, path: str, headers: dict, body: dict) -> bool:
+        """Returns False where the connection is done for."""
+        question = json.dumps([body.get("messages"), body.get("prompt"), body.get("seed")])
+        times = self.asked[question]
+        self.asked[question] += 1
+        fault = self.fault(question, times)
+        self.note(path=path, question=question, fault=fault, authorization=headers.get("authorization"), body=body)
+        if path == "/apply-template" and self.script.get("open"):
+            await send(writer, 200, {"prompt": self.render(body)})
+            return True
+        if "completions" not in path:
+            await send(writer, 404, {"error": {"message": "no such path"}})
+            return True
+        await asyncio.sleep(self.script.get("delay", 0))
+        return await self.respond(writer, fault, path, body)
+
+    def fault(self, question: str, times: int) -> str:
+        if "script" in self.script:
+            return next(self.coming, "ok")
+        faults = self.script.get("faults")
+        digest = hashlib.blake2b(question.encode(), digest_size=8).digest()
+        if not faults or times or int.from_bytes(digest[:4], "big") / 2**32 >= faults["rate"]:
+            return "ok"
+        return faults["kinds"][digest[4] % len(faults["kinds"])]
+
+    async def respond(self, writer: asyncio.StreamWriter, fault: str, path: str, body: dict) -> bool:
+        if fault == "429-after":
+            await send(writer, 429, {"error": {"message": "slow down"}}, {"Retry-After": "0.2"})
+        elif fault == "hang":
+            await asyncio.sleep(self.script.get("hold", 60))
+            return False
+        elif fault == "reset":
+            writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": [{"mess')
+            await writer.drain()
+            writer.transport.abort()
+            return False
+        elif fault == "malformed":
+            await send_bytes(writer, 200, b'{"choices": [{"message": {"content": "so')
+        elif fault == "no-choices":
+            await send(writer, 200, {"object": "error", "message": "out of memory"})
+        elif fault == "redirect":
+            await send(writer, 307, {}, {"Location": "http://elsewhere.example/v1/chat/completions"})
+        elif fault.isdigit():
+            await send(
+                writer, int(fault), {"error": {"message": f"scripted {fault} for {self.script.get('secret', '')}"}}
+            )
+        else:
+            await send(writer, 200, self.reply(path, body, fault))
+        return True
+
+    def reply(self, path: str, body: dict, fault: str) -> dict:
+        scripted = self.script.get("answers", {}).get(question_of(body))
+        if scripted is not None:
+            return {"choices": [{"message": {"role": "assistant", **scripted}, "finish_reason": "stop"}]}
+        opener = opener_of(body)
+        if "1, 2, 3," in opener:
+            text, finish = " 9, 10, 11, 12.", "stop"
+        else:
+            text, finish = THOUGHT, "stop"
+        usage = {"prompt_tokens": 10, "completion_tokens": 20}
+        style = fault if fault != "ok" else self.script.get("style", "reasoning_content")
+        answer = f"Die Antwort auf {question_of(body)!r} lautet 42."
+        if "prompt" in body:
+            choice = {"text": f"{text}\n</think>\n\n{answer}"}
+        else:
+            choice = {"message": {"role": "assistant", **message(style, opener, text, answer)}}
+        finish = {"truncated": "length", "filtered": "content_filter"}.get(style, finish)
+        return {"id": "x", "model": body["model"], "choices": [{**choice, "finish_reason": finish}], "usage": usage}
+
+    def render(self, body: dict) -> str:
+        """The prompt as a llama.cpp server tells it; only the form named by `open` opens the thinking block."""
+        last = body["messages"][-1]
+        if last["role"] == "assistant" and self.script["open"] == "reasoning-field" and "reasoning_content" in last:
+            return f"<|user|>…<|assistant|><think>\n{last['reasoning_content']}"
+        return "<|user|>…<|assistant|><think>\n</think>\n" + str(last.get("content"))
+
+    def note(self, **entry: object) -> None:
+        if self.log:
+            with self.log.open("a") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+def message(style: str, opener: str, text: str, answer: str) -> dict:
+    if style in ("reasoning", "reasoning_content", "thinking", "truncated", "filtered"):
+        return {style if style.startswith(("reas", "think")) else "reasoning": text, "content": answer}
+    return {
+        "echo": {"reasoning_content": f"{opener}{text}", "content": answer},
+        "inline": {"content": f"<think>\n{opener}{text}\n</think>\n\n{answer}"},
+        "continued": {"content": f"{text}\n</think>\n\n{answer}"},
+        "unclosed": {"content": f"<think>\n{text}"},
+        "misfiled": {"reasoning_content": f"{text}\n</think>\n", "content": answer},
+        "skipped": {"content": answer},
+        "anew": {"reasoning_content": "Okay, the user wants me to count.", "content": answer},
+        "drift": {"reasoning_content": f"{text} Wait, let me check that again with more care.", "content": answer},
+        "short": {"reasoning_content": " ja.", "content": answer},
+        "empty": {"content": ""},
+        "refusal": {"content": None, "refusal": "I cannot help with that."},
+    }[style]
+
+
+def opener_of(body: dict) -> str:
+    if "prompt" in body:
+        return body["prompt"].rpartition("<think>")[2].strip()
+    last = body["messages"][-1]
+    if last["role"] != "assistant":
+        return ""
+    named = next((last[place] for place in OPENER_PLACES if last.get(place)), None)
+    return named or str(last.get("content")).removeprefix("<think>\n")
+
+
+def question_of(body: dict) -> str:
+    if "prompt" in body:
+        return body["prompt"][:80]
+    return next(m["content"] for m in reversed(body["messages"]) if m["role"] == "user")
+
+
+async def send(writer: asyncio.StreamWriter, status: int, body: dict, headers: dict | None = None) -> None:
+    await send_bytes(writer, status, json.dumps(body).encode(), headers)
+
+
+async def send_bytes(writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict | None = None) -> None:
+    more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+    writer.write(head.encode() + body)
+    await writer.drain()
+
+
+async def main() -> None:
+    script = json.loads(Path(sys.argv[1]).read_text())
+    server = Server(script)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", script.get("port", 0), backlog=512)
+    print(listening.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    print(server.most_under_way, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,97 @@
+"""Reading replies: one trace, however a server lays it out, with the opener exactly once."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sft_toolkit.teachers.replies import is_answer, read_reply, read_usage, with_opener
+from sft_toolkit.teachers.teacher import RawReply
+from sft_toolkit.teachers.traces import classify
+
+OPENER = "Gegeben ist:"
+
+
+def chat(finish="stop", **message):
+    return RawReply(200, json.dumps({"choices": [{"message": message, "finish_reason": finish}]}).encode())
+
+
+def completion(text, finish="stop"):
+    return RawReply(200, json.dumps({"choices": [{"text": text, "finish_reason": finish}]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "prefill"),
+    [
+        (chat(reasoning=" x = 2", content="Also 2."), "reasoning-field"),
+        (chat(reasoning_content=" x = 2", content="Also 2."), "reasoning-field"),
+        (chat(thinking=" x = 2", content="Also 2."), "reasoning-field"),
+        (chat(reasoning_content="Gegeben ist: x = 2", content="Also 2."), "reasoning-field"),
+        (chat(reasoning_content="\nGegeben ist: x = 2", content="Also 2."), "reasoning-field"),
+        (chat(content="<think>\nGegeben ist: x = 2\n</think>\n\nAlso 2."), "content"),
+        (chat(content=" x = 2\n</think>\n\nAlso 2."), "content"),
+        (chat(content=[{"type": "text", "text": " x = 2\n</think>\n\nAlso 2."}]), "prefix-flag"),
+        (completion(" x = 2\n</think>\n\nAlso 2."), "completions"),
+        (completion("x = 2\n</think>\n\nAlso 2."), "completions"),
+    ],
+)
+def test_every_layout_of_a_reply_gives_the_same_trace_with_the_opener_once(raw, prefill):
+    reply = read_reply(raw, OPENER, prefill)
+    assert (reply.reasoning, reply.content) == ("Gegeben ist: x = 2", "Also 2.")
+    assert (reply.thought_closed, reply.misfiled, reply.refusal) == (True, False, None)
+
+
+@given(st.text(max_size=40).filter(lambda text: OPENER not in text))
+def test_an_opener_stands_exactly_once_whether_it_was_echoed_or_not(rest):
+    assert with_opener(rest, OPENER).count(OPENER) == 1
+    assert with_opener(OPENER + rest, OPENER) == with_opener(rest, OPENER)
+
+
+def test_without_an_opener_nothing_is_added():
+    reply = read_reply(chat(reasoning="Wir rechnen.", content="2"))
+    assert (reply.reasoning, reply.content) == ("Wir rechnen.", "2")
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (chat(reasoning=" eins zwei drei vier fünf", content="gut"), "ok"),
+        (chat(reasoning=" eins zwei", content="gut"), "too_short"),
+        (chat("length", reasoning=" eins zwei drei vier fünf", content=""), "truncated"),
+        (chat(content="<think>\neins zwei drei vier fünf"), "no_think_close"),
+        (chat(content="gut"), "no_think_close"),
+        (chat(content=""), "empty"),
+        (chat(content=None), "empty"),
+        (chat(reasoning=" eins zwei drei vier fünf", content=""), "empty"),
+        (chat("content_filter", content="gut"), "refused"),
+        (chat(content=None, refusal="no"), "refused"),
+        (RawReply(400, b'{"error": {"message": "too long"}}'), "refused"),
+        (chat(reasoning="eins zwei drei</think>vier fünf", content="gut"), "parser_misfiled"),
+        (chat(reasoning="eins zwei drei vier fünf", content="vier</think>gut"), "parser_misfiled"),
+        (None, "retry_exhausted"),
+    ],
+)
+def test_the_form_of_a_reply_decides_its_class(raw, kind):
+    reply = None if raw is None else read_reply(raw, OPENER, "reasoning-field")
+    assert classify(reply, OPENER, 5)[0] == kind
+
+
+def test_a_refusal_holds_the_message_of_the_server():
+    reply = read_reply(RawReply(422, b'{"error": {"message": "max_tokens is too large"}}'))
+    assert reply.refusal == "HTTP 422: max_tokens is too large"
+
+
+def test_tool_calls_keep_the_digits_of_their_arguments():
+    call = {"id": "c1", "function": {"name": "pay", "arguments": '{"sum": 16.20}'}}
+    (found,) = read_reply(chat(content=None, tool_calls=[call])).tool_calls
+    assert (found.name, found.id, str(found.arguments["sum"])) == ("pay", "c1", "16.20")
+
+
+@pytest.mark.parametrize("body", [None, [], {}, {"choices": []}, {"choices": [{}]}, {"error": "x"}, "text"])
+def test_what_has_no_choice_is_no_answer(body):
+    assert not is_answer(body)
+
+
+def test_usage_is_zero_where_the_server_does_not_tell():
+    assert read_usage(completion("x")).tokens_out == 0
