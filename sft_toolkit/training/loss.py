@@ -18,24 +18,28 @@ from torch.autograd.function import once_differentiable
 LOGITS_PER_CHUNK = 1 << 27
 
 
-def summed_cross_entropy(hidden: Tensor, weight: Tensor, predictors: Tensor, targets: Tensor) -> Tensor:
+def summed_cross_entropy(
+    hidden: Tensor, weight: Tensor, predictors: Tensor, targets: Tensor, logits_per_chunk: int = LOGITS_PER_CHUNK
+) -> Tensor:
     """Sum over n trained tokens of -log p(target), in nats: float64 scalar; 0 where n = 0.
 
     hidden: [T, H]; weight: [V, H], of the output head; predictors: int64[n], distinct places in `hidden` that predict;
     targets: int64[n], the tokens that follow them
     """
-    return _SummedCrossEntropy.apply(hidden, weight, predictors, targets)
+    return _SummedCrossEntropy.apply(hidden, weight, predictors, targets, logits_per_chunk)
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, predictors: Tensor, targets: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, predictors: Tensor, targets: Tensor, logits_per_chunk: int
+    ) -> Tensor:
         total = torch.zeros((), dtype=torch.float64, device=hidden.device)
         training = any(ctx.needs_input_grad)
         if training:
             hidden_grad = torch.zeros_like(hidden)
             weight_grad = torch.zeros_like(weight, dtype=torch.float32)
-        rows = max(1, LOGITS_PER_CHUNK // len(weight))
+        rows = max(1, logits_per_chunk // len(weight))
         for places, wanted in zip(predictors.split(rows), targets.split(rows), strict=True):
             states = hidden[places]
             logits = (states @ weight.T).float()
@@ -53,7 +57,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         hidden_grad, weight_grad = ctx.saved_tensors
         scaled = weight_grad.mul_(upstream).to(ctx.weight_dtype)
-        return hidden_grad * upstream.to(hidden_grad.dtype), scaled, None, None
+        return hidden_grad * upstream.to(hidden_grad.dtype), scaled, None, None, None

@@ -38,7 +38,7 @@ class PackedModel(nn.Module):
         """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
         hidden = self.causal_lm.base_model(**batch.inputs, use_cache=False).last_hidden_state[0]
         head = self.causal_lm.get_output_embeddings().weight
-        return summed_cross_entropy(hidden, head, batch.predictors, batch.targets)
+        return summed_cross_entropy(hidden.to(head.dtype), head, batch.predictors, batch.targets)
 
     def logits(self, **inputs: Any) -> Tensor:
         """What the causal LM itself makes of these inputs: [1, T, V]."""
@@ -121,7 +121,7 @@ def _shard(model: PackedModel, options: TrainOptions, mesh: DeviceMesh) -> None:
     )
     causal_lm = model.causal_lm
     if options.activation_checkpointing:
-        causal_lm.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        causal_lm.activation_checkpointing_enable()
     for layer in layers_of(causal_lm):
         if options.compile:
             layer.compile(dynamic=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from sft_toolkit.errors import ToolkitError
 
 _FAULTS = "kolibri_sft_faults"
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +73,11 @@ def joined_ranks() -> Iterator[Ranks]:
 def _rendezvous() -> tuple[dist.Store, int, int]:
     if "RANK" not in os.environ:
         return dist.HashStore(), 0, 1
+    _end_with_launcher()
     return next(dist.rendezvous("env://"))
+
+
+def _end_with_launcher() -> None:
+    """Have SIGTERM sent here when the launcher is gone, even by SIGKILL: else its ranks would train on unwatched."""
+    if sys.platform == "linux" and "TORCHELASTIC_RUN_ID" in os.environ:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

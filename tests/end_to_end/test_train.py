@@ -1,0 +1,165 @@
+"""`kolibri-sft train` in real processes: ranks, kills, resumes, and the model that comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+from transformers import AutoModelForCausalLM
+
+from tests.conftest import RunCli, cli_command
+from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
+from tests.token_shards import Document
+
+STEPS = 60
+RECIPE = ("--steps", STEPS, "--order", "random", "--learning-rate", "3e-3", "--checkpoint-every", "5", "--keep", "3")
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`packed`, one of whose sequences has no loss, and the configuration of a model."""
+    folder = tmp_path_factory.mktemp("train")
+    silent = Document("silent", [7] * 128, [False] * 128)
+    write_packed(folder, [*counting_documents(40), silent])
+    tiny_config().save_pretrained(folder / "config")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def two_ranks(data: Path, run_cli: RunCli) -> Path:
+    """A run that nothing disturbed."""
+    done = run_cli(*command(data, "two"), "--nproc", 2, "--evaluation", data / "packed", environment=ONE_THREAD)
+    assert done.returncode == 0, done.stderr.decode()
+    return data / "two"
+
+
+def command(data: Path, output: str, microbatches: int = 2) -> list[Any]:
+    model = ("--init", data / "config", "--microbatches", microbatches)
+    return ["train", data / "packed", "-o", data / output, *model, *RECIPE]
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    return [row for line in (run / "metrics.jsonl").read_text().splitlines() if "loss" in (row := json.loads(line))]
+
+
+def learned(run: Path) -> list[tuple[float, ...]]:
+    """What must be the same, bit for bit, however often a run was interrupted."""
+    return [(row["step"], row["loss"], row["grad_norm"], row["learning_rate"]) for row in rows(run)]
+
+
+def complete(run: Path) -> list[Path]:
+    return sorted(path.parent for path in run.glob("checkpoints/*/.metadata"))
+
+
+def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    while not condition():
+        assert process.poll() is None, process.stderr.read().decode() if process.stderr else "it ended"
+        time.sleep(0.005)
+
+
+def kill_all(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to the launcher and its ranks, and wait until they are gone."""
+    family = [*psutil.Process(process.pid).children(recursive=True), psutil.Process(process.pid)]
+    for member in family:
+        member.kill()
+    process.wait()
+    psutil.wait_procs(family)
+
+
+def start(*arguments: Any) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **ONE_THREAD}
+    return subprocess.Popen(cli_command(*arguments), stderr=subprocess.PIPE, env=environment)
+
+
+def test_the_loss_falls_and_the_model_generates_in_plain_transformers(two_ranks: Path) -> None:
+    losses = [row["loss"] for row in rows(two_ranks)]
+    assert len(losses) == STEPS
+    assert losses[0] > 5.4
+    assert losses[-1] < 3.5
+    model = AutoModelForCausalLM.from_pretrained(two_ranks / "model")
+    generated = model.generate(torch.tensor([[10, 13, 16]]), max_new_tokens=4, do_sample=False)
+    assert generated.shape == (1, 7)
+
+
+def test_evaluation_tells_the_mean_loss_of_all_sequences(data: Path, two_ranks: Path) -> None:
+    told = json.loads((two_ranks / "metrics.jsonl").read_text().splitlines()[-1])
+    last = rows(two_ranks)[-1]["loss"]
+    assert told["step"] == STEPS
+    assert told["eval_loss"] == pytest.approx(last, abs=0.3)
+    assert told["eval_loss_tokens"] == sum(sum(document.mask) for document in counting_documents(40))
+
+
+def test_the_model_that_is_exported_is_the_last_checkpoint_bit_for_bit(two_ranks: Path, tmp_path: Path) -> None:
+    dcp_to_torch_save(complete(two_ranks)[-1], tmp_path / "whole.pt")
+    saved = torch.load(tmp_path / "whole.pt", weights_only=True)["model"]
+    exported = AutoModelForCausalLM.from_pretrained(two_ranks / "model").state_dict()
+    assert {name.removeprefix("causal_lm.") for name in saved} == set(exported)
+    assert all(torch.equal(exported[name.removeprefix("causal_lm.")], tensor) for name, tensor in saved.items())
+
+
+def test_old_checkpoints_go(two_ranks: Path) -> None:
+    assert [path.name for path in complete(two_ranks)] == ["step-00000050", "step-00000055", "step-00000060"]
+
+
+def test_one_rank_and_two_learn_the_same(data: Path, two_ranks: Path, run_cli: RunCli) -> None:
+    done = run_cli(*command(data, "one", microbatches=4), environment=ONE_THREAD)
+    assert done.returncode == 0, done.stderr.decode()
+    for one, two in zip(rows(data / "one"), rows(two_ranks), strict=True):
+        assert one["loss_tokens"] == two["loss_tokens"]
+        assert one["loss"] == pytest.approx(two["loss"], abs=1e-6)
+        assert one["grad_norm"] == pytest.approx(two["grad_norm"], abs=1e-4)
+    counts = [row["tokens"] - row["loss_tokens"] for row in rows(two_ranks)]
+    assert max(counts) >= 128, "no step held the sequence without loss"
+
+
+def test_killed_and_terminated_runs_go_on_bit_for_bit_and_on_one_rank_too(
+    data: Path, two_ranks: Path, run_cli: RunCli
+) -> None:
+    arguments = [*command(data, "killed"), "--nproc", 2]
+    killed = data / "killed"
+    running = start(*arguments)
+    wait_until(lambda: len(complete(killed)) >= 2, running)
+    kill_all(running)
+    assert len(rows(killed)) < STEPS
+    assert not (killed / "model").exists()
+    torn = complete(killed)[-1]
+    shutil.copytree(killed, data / "fewer")
+
+    running = start(*arguments, "--resume")
+    begun = len(rows(killed))
+    wait_until(lambda: len(rows(killed)) > begun, running)
+    os.kill(running.pid, signal.SIGTERM)
+    assert (running.wait(), running.stderr.read().decode().count("error")) == (143, 0)
+    last = rows(killed)[-1]["step"]
+    assert last < STEPS
+    assert complete(killed)[-1].name == f"step-{last:08d}"
+
+    launcher = [Path(sys.executable).with_name("torchrun"), "--nproc-per-node", "2", "--no-python"]
+    resumed = subprocess.run(
+        [*map(str, launcher), *cli_command(*command(data, "killed"), "--resume")],
+        capture_output=True,
+        env={**os.environ, **ONE_THREAD},
+    )
+    assert resumed.returncode == 0, resumed.stderr.decode()
+    assert learned(killed) == learned(two_ranks)
+
+    (data / "fewer" / torn.relative_to(killed) / ".metadata").unlink()
+    before = complete(data / "fewer")
+    done = run_cli(*command(data, "fewer"), "--resume", environment=ONE_THREAD)
+    assert done.returncode == 0, done.stderr.decode()
+    assert before
+    for one, two in zip(rows(data / "fewer"), rows(two_ranks), strict=True):
+        assert one["loss"] == pytest.approx(two["loss"], abs=1e-6)

@@ -1,0 +1,62 @@
+"""The chunked cross entropy beside the whole one of torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from sft_toolkit.training.loss import summed_cross_entropy
+
+TOKENS, WIDTH, VOCABULARY = 50, 16, 97
+
+
+@pytest.fixture
+def case() -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    hidden = torch.randn(TOKENS, WIDTH, dtype=torch.float64)
+    weight = torch.randn(VOCABULARY, WIDTH, dtype=torch.float64)
+    predictors = torch.randperm(TOKENS)[:31].sort().values
+    return hidden, weight, predictors, torch.randint(VOCABULARY, (31,))
+
+
+@pytest.mark.parametrize("logits_per_chunk", [1, 4 * VOCABULARY, 31 * VOCABULARY, 1 << 20])
+def test_loss_and_gradients_are_those_of_whole_logits(case: tuple[torch.Tensor, ...], logits_per_chunk: int) -> None:
+    hidden, weight, predictors, targets = case
+    chunked = [tensor.float().requires_grad_() for tensor in (hidden, weight)]
+    loss = summed_cross_entropy(*chunked, predictors, targets, logits_per_chunk)
+    (loss / 7).backward()
+    whole = [tensor.clone().requires_grad_() for tensor in (hidden, weight)]
+    expected = F.cross_entropy(whole[0][predictors] @ whole[1].T, targets, reduction="sum")
+    (expected / 7).backward()
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    for found, wanted in zip(chunked, whole, strict=True):
+        torch.testing.assert_close(found.grad.double(), wanted.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_places_that_predict_nothing_get_no_gradient(case: tuple[torch.Tensor, ...]) -> None:
+    hidden, weight, predictors, targets = case
+    hidden = hidden.float().requires_grad_()
+    summed_cross_entropy(hidden, weight.float(), predictors, targets).backward()
+    silent = torch.ones(TOKENS, dtype=torch.bool)
+    silent[predictors] = False
+    assert not hidden.grad[silent].any()
+    assert hidden.grad[predictors].any(dim=1).all()
+
+
+def test_a_sequence_without_loss_is_zero_and_so_are_its_gradients(case: tuple[torch.Tensor, ...]) -> None:
+    hidden, weight = (tensor.float().requires_grad_() for tensor in case[:2])
+    nothing = torch.empty(0, dtype=torch.int64)
+    loss = summed_cross_entropy(hidden, weight, nothing, nothing)
+    loss.backward()
+    assert loss.item() == 0
+    assert not hidden.grad.any() and not weight.grad.any()
+
+
+def test_in_bfloat16_the_sum_over_many_tokens_keeps_its_digits() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(20_000, 8).bfloat16(), torch.randn(32, 8).bfloat16()
+    predictors, targets = torch.arange(20_000), torch.randint(32, (20_000,))
+    loss = summed_cross_entropy(hidden, weight, predictors, targets, 1 << 12)
+    exact = F.cross_entropy((hidden @ weight.T).double(), targets, reduction="sum")
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-6)

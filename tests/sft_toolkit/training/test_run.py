@@ -1,0 +1,176 @@
+"""Whole runs in this process: what they learn, what they refuse, what is left when they fail."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from transformers import AutoModelForCausalLM
+
+from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.packers import plan_for
+from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
+from sft_toolkit.training.run import plan_of, train
+from sft_toolkit.training.run_folder import RunFolder
+from sft_toolkit.training.sequences import PackedFolder
+from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
+from tests.token_shards import Document
+
+
+@pytest.fixture(autouse=True)
+def no_ranks_before_or_after() -> Iterator[None]:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@pytest.fixture
+def options(packed: Path, tmp_path: Path) -> TrainOptions:
+    """Six steps of two microbatches, from random weights."""
+    tiny_config().save_pretrained(tmp_path / "config")
+    recipe = Recipe(steps=6, microbatches=2, order="random", learning_rate=1e-3)
+    return TrainOptions(packed, tmp_path / "run", ModelSource(init=tmp_path / "config"), recipe, quiet=True)
+
+
+def rows(options: TrainOptions) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (options.output / "metrics.jsonl").read_text().splitlines()]
+
+
+def losses(options: TrainOptions) -> list[float]:
+    return [row["loss"] for row in rows(options) if "loss" in row]
+
+
+def complete(options: TrainOptions) -> list[str]:
+    return sorted(path.parent.name for path in options.output.glob("checkpoints/*/.metadata"))
+
+
+def test_epochs_read_every_sequence_and_figures_add_up(options: TrainOptions) -> None:
+    options = replace(options, recipe=replace(options.recipe, steps=None, epochs=2))
+    train(options)
+    index = PackedFolder(options.packed).index
+    per_epoch = math.ceil(len(index.cost) / 2)
+    assert [row["step"] for row in rows(options)] == list(range(1, 2 * per_epoch + 1))
+    for epoch in (rows(options)[:per_epoch], rows(options)[per_epoch:]):
+        assert sum(row["tokens"] for row in epoch) == index.tokens.sum()
+        assert sum(row["loss_tokens"] for row in epoch) == index.loss_tokens.sum()
+    plan = plan_for("random", index.cost, 1, 2)
+    assert rows(options)[per_epoch]["tokens"] == index.tokens[plan.step(1, 0)].sum()
+    assert all(row["mfu"] is None and row["imbalance"] == 1 for row in rows(options))
+
+
+def test_without_loss_weight_decay_shrinks_matrices_and_nothing_else(options: TrainOptions, tmp_path: Path) -> None:
+    silent = [Document(one.id, one.tokens, [False] * len(one.tokens)) for one in counting_documents(4)]
+    torch.manual_seed(0)
+    tiny = AutoModelForCausalLM.from_config(tiny_config())
+    tiny.save_pretrained(tmp_path / "before")
+    recipe = Recipe(steps=1, learning_rate=0.5, weight_decay=0.1, schedule="wsd", warmup=0.0)
+    source = ModelSource(checkpoint=tmp_path / "before")
+    train(replace(options, packed=write_packed(tmp_path, silent), source=source, recipe=recipe))
+    after = AutoModelForCausalLM.from_pretrained(options.output / "model").state_dict()
+    assert losses(options) == [0]
+    for name, tensor in tiny.state_dict().items():
+        torch.testing.assert_close(after[name], tensor * (0.95 if tensor.ndim >= 2 else 1))
+
+
+def test_computing_activations_twice_changes_nothing(options: TrainOptions) -> None:
+    train(options)
+    again = replace(options, output=options.output.with_name("again"), activation_checkpointing=True)
+    train(again)
+    assert losses(again) == losses(options)
+
+
+def test_bfloat16_learns_about_the_same(options: TrainOptions) -> None:
+    train(options)
+    half = replace(options, output=options.output.with_name("half"), recipe=replace(options.recipe, bf16=True))
+    train(half)
+    assert losses(half) == pytest.approx(losses(options), rel=5e-3)
+    assert losses(half) != losses(options)
+
+
+def test_a_finished_run_that_is_resumed_exports_again_and_trains_nothing(options: TrainOptions) -> None:
+    train(options)
+    before = (options.output / "metrics.jsonl").read_bytes()
+    weights = (options.output / "model" / "model.safetensors").read_bytes()
+    shutil.rmtree(options.output / "model")
+    train(replace(options, resume=True))
+    assert (options.output / "metrics.jsonl").read_bytes() == before
+    assert (options.output / "model" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_run_is_neither_written_over_nor_resumed_as_another(options: TrainOptions, tmp_path: Path) -> None:
+    train(options)
+    with pytest.raises(UsageError, match="holds a run"):
+        train(options)
+    dist.destroy_process_group()
+    faster = replace(options, resume=True, recipe=replace(options.recipe, learning_rate=1e-2))
+    with pytest.raises(UsageError, match=r"was begun with --learning-rate 0\.001, not 0\.01"):
+        train(faster)
+    dist.destroy_process_group()
+    other_data = write_packed(tmp_path, counting_documents(30, seed=1))
+    with pytest.raises(UsageError, match="was begun on other sequences"):
+        train(replace(options, resume=True, packed=other_data))
+    dist.destroy_process_group()
+    tiny_config("llama").save_pretrained(tmp_path / "config")
+    with pytest.raises(UsageError, match="was begun with another model"):
+        train(replace(options, resume=True))
+
+
+def test_two_processes_do_not_train_in_one_folder(options: TrainOptions) -> None:
+    with RunFolder(options.output, {}).lock(), pytest.raises(ToolkitError, match="another process trains here"):
+        train(options)
+
+
+def test_a_corrupt_shard_stops_the_run_before_it_begins(options: TrainOptions, tmp_path: Path) -> None:
+    packed = Path(shutil.copytree(options.packed, tmp_path / "copy"))
+    shard = packed / "part-00001.arrow"
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    with pytest.raises(ToolkitError, match="do not match the checksum"):
+        train(replace(options, packed=packed))
+    assert not (options.output / "run.json").exists()
+
+
+def test_fewer_sequences_than_ranks_are_refused(packed: Path) -> None:
+    folder = PackedFolder(packed)
+    plan_of(Recipe(), folder, len(folder))
+    with pytest.raises(UsageError, match="sequences for 99 ranks"):
+        plan_of(Recipe(), folder, 99)
+
+
+def test_a_loss_that_is_not_a_number_names_step_and_documents_and_keeps_the_last_state(
+    options: TrainOptions, tmp_path: Path
+) -> None:
+    documents = [
+        Document(f"{name}-{number}", [token] * 128, [False] + [True] * 127)
+        for name, token, count in (("good", 3, 11), ("bad", 201, 1))
+        for number in range(count)
+    ]
+    packed = write_packed(tmp_path, documents)
+    model = AutoModelForCausalLM.from_config(tiny_config())
+    with torch.no_grad():
+        model.get_input_embeddings().weight[201] = float("nan")
+    model.save_pretrained(tmp_path / "poisoned")
+    recipe = replace(options.recipe, microbatches=1, steps=12, seed=1)
+    options = replace(options, packed=packed, source=ModelSource(checkpoint=tmp_path / "poisoned"), recipe=recipe)
+    folder = PackedFolder(packed)
+    bad = next(number for number in range(12) if folder.sequence(number).ids == ["bad-0"])
+    step = plan_for("random", folder.index.cost, 1, 1, seed=1).epoch(0).ravel().tolist().index(bad) + 1
+    assert step > 2
+    with pytest.raises(ToolkitError, match=f"step {step}: loss or gradient is not finite; documents: bad-0$"):
+        train(replace(options, checkpoint_every=1))
+    assert np.isfinite(losses(options)).all()
+    assert len(losses(options)) == step - 1
+    assert complete(options)[-1] == f"step-{step - 1:08d}"
+    assert not (options.output / "model").exists()
