@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from sft_toolkit.chat import Renderer
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.reporting.find import Document, Sequence
 from sft_toolkit.reporting.record_view import rendered_view
-from sft_toolkit.reporting.shard_view import sequence_view
+from sft_toolkit.reporting.shard_view import read_tokenizer, sequence_view
 from sft_toolkit.reporting.view import View, token_pieces
 from tests.byte_tokenizer import CHATML, CONTROL, write_byte_tokenizer
 
@@ -59,6 +60,16 @@ def test_a_decoded_view_is_the_rendered_text_with_its_loss(
     view = sequence_view(Sequence("s:row 0", {}, [document], None, None), renderer.tokenizer, apart)
     assert shown(view) == rendered.text
     assert shown(view, trained=True) == shown(rendered_view(conversation(turns), renderer, apart), trained=True)
+
+
+def test_words_decoded_one_by_one_keep_the_spaces_that_a_decoder_takes_off(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(models.WordLevel({"?": 0, "▁warm": 1, "▁today": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    document = Document("x", np.array([1, 2, 2], np.int32), np.array([False, True, True]))
+    sequence = Sequence("s:row 0", {}, [document], None, None)
+    view = sequence_view(sequence, read_tokenizer(tmp_path), tokens_apart=True)
+    assert [piece.text for piece in view.sections[0].pieces] == ["warm", " today", " today"]
 
 
 def test_a_bos_that_only_the_tokenizer_writes_is_shown_once(tmp_path: Path) -> None:
