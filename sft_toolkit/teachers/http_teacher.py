@@ -1,7 +1,7 @@
 """A teacher behind an OpenAI-compatible endpoint.
 
-The key goes into one header and nowhere else. Certificates are checked, and a redirect is never followed, so that no
-other host can be handed the key.
+The key goes into one header and nowhere else; where a server echoes it, it is blotted out. Certificates are checked,
+and a redirect is never followed, so that no other host can be handed the key.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class HttpTeacher:
         self._url = url.rstrip("/")
         self._total = timeouts.total
         self._render = render
+        self._key = (key or "").encode()
         self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx.Timeout(timeouts.read, connect=timeouts.connect, pool=None),
@@ -115,7 +116,8 @@ class HttpTeacher:
         if 300 <= status < 400:
             target = httpx.URL(response.headers.get("location", "")).host or "elsewhere"
             raise ToolkitError(f"{self._url}: redirects to {target}", "redirects are not followed: give the final URL")
-        body = _decoded(response.content)
+        content = response.content.replace(self._key, b"***") if self._key else response.content
+        body = _decoded(content)
         if status in _HOPELESS:
             raise ToolkitError(f"{self._url}: HTTP {status}: {error_message(body)}", _HOPELESS[status])
         if status in _BUSY:
@@ -126,7 +128,7 @@ class HttpTeacher:
             raise Faulty(f"HTTP {status}: {error_message(body)}")
         if status == 200 and not is_answer(body):
             raise Faulty(f"not a reply: {error_message(body) if body is not None else 'no JSON'}")
-        return RawReply(status, response.content if body is not None else encode({"error": {"message": ""}}))
+        return RawReply(status, content if body is not None else encode({"error": {"message": ""}}))
 
 
 _JSON = {"Content-Type": "application/json"}
