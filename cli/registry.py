@@ -31,6 +31,7 @@ COMMANDS = {
         _RECORDS,
     ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
+    "grade": Entry("grade", "app", "Label how difficult prompts are, by a small student of a teacher.", _RECORDS),
     "mix": Entry("mix", "mix", "Mix data sets by weights or token budgets, whole records at a time.", _RECORDS),
     "render": Entry(
         "render",

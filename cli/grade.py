@@ -1,0 +1,197 @@
+"""`kolibri-sft grade collect | fit | apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning, progress_display
+from sft_toolkit.cli.execute import execute, tell
+from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.options import (
+    Config,
+    Debug,
+    Force,
+    Inputs,
+    Json,
+    OnError,
+    Progress,
+    Quiet,
+    Seed,
+    SourceFormat,
+    Workers,
+    require_choice,
+    require_input_choices,
+    stage_command,
+    told,
+)
+from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
+from sft_toolkit.errors import ToolkitError, UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.runner import RunOptions, Summary
+    from sft_toolkit.stages.base import Counters
+    from sft_toolkit.stages.grade_fit import Report
+
+app = typer.Typer(no_args_is_help=True)
+
+Levels = Annotated[str, typer.Option(metavar="A,B,…", help="Names of the levels, easiest first.")]
+_LEVELS = "easy,medium,hard"
+
+
+@app.command()
+@optional_teacher_command
+def collect(
+    run: RunOptions,
+    teacher: TeacherChoice | None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Take labels from this key of the record, a level or a list of votes."),
+    ] = None,
+    levels: Levels = _LEVELS,
+    votes: Annotated[int, typer.Option(help="Times that the teacher is asked; the median counts.", min=1)] = 1,
+    rubric: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text that tells the teacher how to grade.")
+    ] = None,
+) -> None:
+    """Collect labels to learn from: from a teacher that is asked by a rubric, or from a column."""
+    from sft_toolkit.stages.grade_labels import parse_levels
+
+    names = parse_levels(levels)
+    if (teacher is None) == (label_column is None):
+        raise UsageError("labels come from one place", "give either --teacher or --label-column NAME")
+    if teacher is not None:
+        summary = _asked(run, teacher, names, votes, rubric)
+    else:
+        from sft_toolkit.stages.grade_collect import ColumnLabels
+        from sft_toolkit.stages.grade_labels import LabelColumn
+
+        summary = execute(ColumnLabels(LabelColumn(str(label_column), names)), run)
+    _tell_levels(summary, run, names)
+
+
+@app.command()
+@guarded
+def fit(
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the student.")],
+    inputs: Inputs = None,
+    student: Annotated[
+        str, typer.Option(metavar="KIND", help="linear: n-grams and surface features. fasttext: n-grams alone.")
+    ] = "linear",
+    label_column: Annotated[str, typer.Option(metavar="NAME", help="Key of the record that holds the label.")] = (
+        "difficulty"
+    ),
+    levels: Levels = _LEVELS,
+    source_format: SourceFormat = "auto",
+    seed: Seed = 0,
+    workers: Workers = 0,
+    on_error: OnError = "fail",
+    force: Force = False,
+    config: Config = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    progress: Progress = "auto",
+    debug: Debug = False,
+) -> None:
+    """Fit a student on labels, and say how well it agrees on prompts and on data sets that it has not seen."""
+    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.stages.grade_fit import fit_grader
+    from sft_toolkit.stages.grade_labels import LabelColumn, parse_levels
+    from sft_toolkit.stages.grade_model import KINDS, require_free
+
+    require_input_choices(source_format, on_error)
+    require_choice("--student", student, KINDS)
+    require_free(output, force)
+    run = RunOptions(
+        inputs=inputs or ["-"],
+        source_format=source_format,
+        workers=workers,
+        quarantine=on_error == "quarantine",
+        progress=progress_display(progress, quiet or json, "grade fit"),
+    )
+    column = LabelColumn(label_column, parse_levels(levels))
+    grader, report, counters = fit_grader(student, column, seed, run)
+    grader.write(output)
+    _tell_fit(report, counters, output, told(quiet, json))
+
+
+@app.command()
+@stage_command
+def apply(
+    run: RunOptions,
+    model: Annotated[Path, typer.Option(metavar="DIR", help="Student that grade fit wrote.")],
+    keep: Annotated[bool, typer.Option("--keep", help="Leave records that have a difficulty as they are.")] = False,
+) -> None:
+    """Label records by a student that grade fit has written: difficulty and difficulty_confidence."""
+    from sft_toolkit.stages.grade import GradeStage
+
+    stage = GradeStage(str(model), keep)
+    _tell_levels(execute(stage, run), run, tuple(stage.facts()["levels"]))
+
+
+def _asked(
+    run: RunOptions, teacher: TeacherChoice, levels: tuple[str, ...], votes: int, rubric: Path | None
+) -> Summary:
+    from sft_toolkit.stages.grade_collect import TeacherLabels, default_rubric
+    from sft_toolkit.teachers.running import run_with_teacher
+
+    stage = TeacherLabels(
+        asking=teacher.plain_asking,
+        journal=teacher.journal,
+        rubric=_rubric(rubric) if rubric else default_rubric(levels),
+        levels=levels,
+        votes=votes,
+    )
+    summary = run_with_teacher(stage, run, teacher.options)
+    tell(summary, run)
+    return summary
+
+
+def _rubric(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise ToolkitError(f"{path}: cannot be read", "--rubric takes a text file") from fault
+
+
+def _tell_levels(summary: Summary, run: RunOptions, levels: tuple[str, ...]) -> None:
+    """How the labels split, per data set."""
+    splits = summary.counters.splits
+    if run.told != "text" or not splits:
+        return
+    rows = [
+        (name, split.total(), *(split[level] / split.total() for level in levels))
+        for name, split in sorted(splits.items())
+    ]
+    print_table("labels, as shares", ("data set", "records", *levels), rows)
+
+
+def _tell_fit(report: Report, counters: Counters, output: Path, form: str) -> None:
+    if form == "json":
+        print_json({"stage": "grade fit", "output": str(output), **counters.to_json(), **report.to_json()})
+    elif form == "text":
+        clear_progress()
+        _print_report(report, f"grade fit -> {output}: {counters.records_out:,} labels")
+
+
+def _print_report(report: Report, title: str) -> None:
+    splits = {"random split": report.seen, f"{report.datasets} data sets, left out": report.unseen}
+    known = {name: found for name, found in splits.items() if found is not None}
+    rows = [
+        (name, found.prompts, found.exact, found.within_one, found.kappa, found.majority)
+        for name, found in known.items()
+    ]
+    header = ("agreement on", "prompts", "exact", "within one", "weighted kappa", "majority baseline")
+    print_table(title, header, rows)
+    for name, found in known.items():
+        confusion = [(level, *row) for level, row in zip(report.levels, found.confusion.tolist(), strict=True)]
+        print_table(f"{name}: rows are labels, columns the student's", ("", *report.levels), confusion)
+    if report.unseen is None:
+        print_warning("all labels are of one data set: how the student does on another one is not known")
+    elif report.collapses:
+        print_warning(
+            f"on data sets that it has not seen the student agrees little (kappa {report.unseen.kappa:.2f}, "
+            f"{report.seen.kappa:.2f} on those that it has): collect labels of every data set that it is to label"
+        )

@@ -1,0 +1,111 @@
+"""A student's folder: `student.safetensors` holds its arrays, `grader.json` the rest. Reading it runs no code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+import sft_toolkit
+from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.json_text import encode
+from sft_toolkit.shards.atomic import atomic_path, explained, write_text
+
+_DESCRIPTION, _ARRAYS = "grader.json", "student.safetensors"
+KINDS = ("linear", "fasttext")
+
+
+class _Description(msgspec.Struct, forbid_unknown_fields=True):
+    schema: Literal["kolibri-sft grader"]
+    schema_version: Literal[1]
+    tool_version: str
+    student: Literal["linear", "fasttext"]
+    levels: list[str]
+    features: int
+    arrays: str
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Grader:
+    """A fitted student: its kind, levels from the easiest, arrays, and what `fit` measured of it."""
+
+    student: str
+    levels: tuple[str, ...]
+    arrays: dict[str, npt.NDArray[np.floating]]
+    report: dict[str, Any]
+
+    def probabilities(self, texts: list[str]) -> npt.NDArray[np.float64]:
+        """P(level) of each prompt: float64[n, levels]. The same for a prompt whatever stands beside it."""
+        grading = students()
+        return grading.STUDENTS[self.student].probabilities(self.arrays, grading.prompts_of(texts))
+
+    def write(self, folder: Path) -> None:
+        """Write the folder; its description comes last and makes it count."""
+        from safetensors.numpy import save
+
+        data = save(self.arrays)
+        description = _Description(
+            schema="kolibri-sft grader",
+            schema_version=1,
+            tool_version=sft_toolkit.__version__,
+            student=self.student,  # type: ignore[arg-type]
+            levels=list(self.levels),
+            features=students().VERSION,
+            arrays=xxhash.xxh3_128_hexdigest(data),
+            report=self.report,
+        )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise explained(fault, folder) from fault
+        (folder / _DESCRIPTION).unlink(missing_ok=True)
+        with atomic_path(folder / _ARRAYS) as temporary:
+            temporary.write_bytes(data)
+        write_text(folder / _DESCRIPTION, msgspec.json.format(encode(description)).decode() + "\n")
+
+
+def students() -> ModuleType:
+    """labelers.difficulty, which needs scikit-learn. Raises ToolkitError where that is not installed."""
+    try:
+        from sft_toolkit.labelers import difficulty
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").split(".")[0] not in ("sklearn", "scipy"):
+            raise
+        raise ToolkitError("grading needs scikit-learn", "pip install 'kolibri-sft[grade]'") from fault
+    return difficulty
+
+
+def read_grader(folder: Path) -> Grader:
+    """Read a student's folder. Raises ToolkitError where it is none, is cut, or has features of another version."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    path = folder / _DESCRIPTION
+    try:
+        description = msgspec.json.decode(path.read_bytes(), type=_Description)
+        data = (folder / _ARRAYS).read_bytes()
+        if xxhash.xxh3_128_hexdigest(data) != description.arrays:
+            raise ToolkitError(f"{folder / _ARRAYS}: not the file that {_DESCRIPTION} describes", "copy it again")
+        arrays = load(data)
+    except OSError as fault:
+        raise ToolkitError(f"{fault.filename}: {fault.strerror}", "kolibri-sft grade fit writes it") from fault
+    except (msgspec.DecodeError, UnicodeDecodeError, SafetensorError) as fault:
+        raise ToolkitError(f"{path}: not a grader of this tool: {fault}", "fit again") from fault
+    if description.features != students().VERSION:
+        raise ToolkitError(f"{path}: fitted on other features than this version computes", "fit again")
+    return Grader(description.student, tuple(description.levels), arrays, description.report)
+
+
+def require_free(folder: Path, force: bool) -> None:
+    """Raise UsageError, before any work, where a student's folder may not be written."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if folder.exists() and not (force and (folder / _DESCRIPTION).is_file()):
+        raise UsageError(f"{folder}: exists", "use --force to replace a grader" if folder.is_dir() else "name a folder")

@@ -1,0 +1,171 @@
+"""`kolibri-sft grade collect | fit | apply` as a person runs it; the teacher is a server in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import RunCli
+from tests.teacher_fixtures import Running
+from tests.teacher_fixtures import serve as serve
+
+LEVELS = ("easy", "medium", "hard")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """240 prompts of three data sets that ask for sums; their key `label` says easy, medium or hard by length."""
+    path = tmp_path_factory.mktemp("grade") / "in.jsonl"
+    rng = np.random.default_rng(0)
+    with path.open("w") as file:
+        for number in range(240):
+            level = int(rng.integers(3))
+            text = f"{'abc'[number % 3]}: " + " + ".join(map(str, rng.integers(1, 99, 2 * 3**level)))
+            messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "…"}]
+            row = {"id": f"r{number}", "dataset": "abc"[number % 3], "label": LEVELS[level], "messages": messages}
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def lines(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def test_labels_are_collected_fitted_and_applied(run_cli: RunCli, labelled: Path, tmp_path: Path) -> None:
+    collected = run_cli("grade", "collect", labelled, "--label-column", "label", "-o", tmp_path / "C")
+    assert collected.returncode == 0, collected.stderr
+    assert "labels, as shares" in collected.stderr.decode()
+    fitted = run_cli("grade", "fit", tmp_path / "C", "-o", tmp_path / "g")
+    assert fitted.returncode == 0, fitted.stderr
+    told = fitted.stderr.decode()
+    for words in ("exact", "within one", "weighted kappa", "majority baseline", "3 data sets, left out"):
+        assert words in told
+    assert not any(path.suffix in (".pkl", ".pickle", ".joblib", ".bin") for path in (tmp_path / "g").iterdir())
+    applied = run_cli("grade", "apply", labelled, "--model", tmp_path / "g")
+    rows = lines(applied.stdout)
+    assert sum(row["difficulty"] == row["label"] for row in rows) > 230
+    assert all(0 < row["difficulty_confidence"] <= 1 for row in rows)
+
+
+@pytest.mark.parametrize("student", ["linear", "fasttext"])
+def test_workers_and_blocks_change_neither_the_student_nor_its_labels(
+    run_cli: RunCli, labelled: Path, tmp_path: Path, student: str
+) -> None:
+    shards, graders = [], []
+    for workers in (1, 2):
+        model, output = tmp_path / f"g{workers}", tmp_path / f"out{workers}"
+        options = ("--label-column", "label", "--student", student, "--workers", workers)
+        assert run_cli("grade", "fit", labelled, *options, "-o", model).returncode == 0
+        graders.append((model / "student.safetensors").read_bytes())
+        done = run_cli(
+            "grade", "apply", labelled, "--model", model, "--workers", workers, "--rows-per-shard", 50, "-o", output
+        )
+        assert done.returncode == 0, done.stderr
+        shards.append([path.read_bytes() for path in sorted(output.glob("part-*.arrow"))])
+    assert graders[0] == graders[1]
+    assert len(shards[0]) == 5 and shards[0] == shards[1]
+
+
+def test_the_report_is_json_for_programs_and_stays_with_the_student(
+    run_cli: RunCli, labelled: Path, tmp_path: Path
+) -> None:
+    fitted = run_cli("grade", "fit", labelled, "--label-column", "label", "-o", tmp_path / "g", "--json")
+    report = json.loads(fitted.stderr)
+    kept = json.loads((tmp_path / "g" / "grader.json").read_text())["report"]
+    for split in ("random split", "data sets left out"):
+        assert report[split] == kept[split]
+        assert np.sum(report[split]["confusion"]) == report[split]["prompts"]
+    assert report["collapses"] is False
+
+
+def graded_by(serve: Callable[..., Running], path: Path) -> Running:
+    """A teacher that answers with each record's label, in a sentence."""
+    from sft_toolkit.stages.grade_collect import _REQUEST
+
+    rows = lines(path.read_bytes())
+    answers = {
+        _REQUEST.format(prompt=row["messages"][0]["content"]): {"content": f"**{row['label'].title()}**."}
+        for row in rows
+    }
+    return serve(answers=answers)
+
+
+def test_a_teacher_is_asked_by_the_rubric_once_per_vote_and_never_twice(
+    run_cli: RunCli, labelled: Path, serve: Callable[..., Running], tmp_path: Path
+) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_bytes(b"".join(labelled.read_bytes().splitlines(keepends=True)[:30]))
+    server = graded_by(serve, few)
+    asking = ("grade", "collect", few, "--teacher", server.url, "--model", "m", "--votes", 3, "--json")
+    first = run_cli(*asking, "-o", tmp_path / "out.jsonl", "--journal", tmp_path / "J")
+    assert first.returncode == 0, first.stderr
+    rows = lines((tmp_path / "out.jsonl").read_bytes())
+    assert [row["difficulty"] for row in rows] == [row["label"] for row in rows]
+    assert all(row["difficulty_votes"] == [row["label"]] * 3 and row["difficulty_agreement"] == 1 for row in rows)
+    bodies = [request["body"] for request in server.requests() if "completions" in request["path"]]
+    assert len(bodies) == 90
+    assert all("easy, medium, hard" in body["messages"][0]["content"] for body in bodies)
+    again = run_cli(*asking, "-o", tmp_path / "again.jsonl", "--journal", tmp_path / "J")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
+    assert len([request for request in server.requests() if "completions" in request["path"]]) == 90
+
+
+def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
+    run_cli: RunCli, labelled: Path, serve: Callable[..., Running], tmp_path: Path
+) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_bytes(b"".join(labelled.read_bytes().splitlines(keepends=True)[:4]))
+    server = serve()
+    done = run_cli(
+        "grade", "collect", few, "--teacher", server.url, "--model", "m", "-o", tmp_path / "out.jsonl", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stderr.splitlines()[-1])
+    assert (summary["out"], summary["set_aside"]) == (0, {"no_vote": 4})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["collect", "in.jsonl"], 2, "give either --teacher or --label-column NAME"),
+        (["collect", "in.jsonl", "--label-column", "label", "--levels", "easy"], 2, "not two or more different names"),
+        (["collect", "in.jsonl", "--label-column", "label", "--levels", "easy,hard"], 1, "not one of easy, hard"),
+        (["fit", "in.jsonl", "-o", "g"], 1, "no record has a label under difficulty"),
+        (["fit", "in.jsonl", "-o", "g", "--student", "bert"], 2, "choose one of linear, fasttext"),
+        (["fit", "in.jsonl", "-o", "in.jsonl"], 2, "in.jsonl: exists; name a folder"),
+        (["apply", "in.jsonl", "--model", "nowhere"], 1, "kolibri-sft grade fit writes it"),
+    ],
+)
+def test_wrong_use_is_one_line_and_an_exit_code(
+    run_cli: RunCli, labelled: Path, arguments: list[str], code: int, message: str
+) -> None:
+    done = run_cli("grade", *arguments, cwd=labelled.parent)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert message in done.stderr.decode()
+    assert done.stderr.decode().count("\n") == 1
+
+
+def test_without_scikit_learn_the_error_says_what_to_install(labelled: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'sklearn':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        f"sys.argv = ['kolibri-sft', 'grade', 'fit', {str(labelled)!r}, '--label-column', 'label', '--workers', '1',"
+        f" '-o', {str(tmp_path / 'g')!r}]\n"
+        "from sft_toolkit.cli.main import run\n"
+        "run()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "error: grading needs scikit-learn; pip install 'kolibri-sft[grade]'\n"

@@ -1,0 +1,163 @@
+"""Students of difficulty: what they see, what they learn, and that a label hangs on the prompt alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+
+from sft_toolkit.labelers import bag_of_ngrams
+from sft_toolkit.labelers.difficulty import STUDENTS, _columns, prompts_of, stacked
+from sft_toolkit.labelers.prompt_features import BUCKETS, MOST_CHARACTERS, SURFACE, ngrams, shortened, surface
+
+WORDS = ("add", "subtract", "prove", "the", "sum", "of", "integral", "7", "12", "4096", "find", "all", "x", "such")
+
+
+def sums(count: int, levels: int = 3, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Prompts that ask for a sum, of 2, 6 or 18 … numbers by level."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, levels, count)
+    texts = [f"Wie groß ist {' + '.join(map(str, rng.integers(1, 999, 2 * 3**level)))}?" for level in labels.tolist()]
+    return texts, labels
+
+
+def test_the_surface_of_a_prompt_worked_by_hand() -> None:
+    text = "Let x = 12, y = (3 + 450).\nFind x + Y!"
+    found = dict(zip(SURFACE, surface([text])[0], strict=True))
+    counts = {
+        "characters": 38, "words": 9, "distinct_words": 8, "word_length": 17 / 9, "longest_word": 4, "numbers": 3,
+        "longest_number": 3, "digits": 6, "lines": 1, "longest_line": 26, "clauses": 3, "operators": 4, "brackets": 2,
+    }  # fmt: skip
+    assert {name: found[name] for name in counts} == pytest.approx({name: np.log1p(n) for name, n in counts.items()})
+    assert found["digit_share"] == pytest.approx(6 / 38)
+    assert found["upper_share"] == pytest.approx(3 / 38)
+
+
+def test_ngrams_are_words_marks_and_pairs_of_neighbours_in_small_letters() -> None:
+    counts = ngrams(["a + A", "a", "+", "a +", "+ a"])
+    assert counts.sum(axis=1).ravel().tolist() == [[5, 1, 1, 3, 3]]
+    whole, a, plus, first_pair, second_pair = (counts[row].toarray() for row in range(5))
+    assert (whole == 2 * a + plus + (first_pair - a - plus) + (second_pair - a - plus)).all()
+    assert counts.shape == (5, BUCKETS)
+
+
+def test_an_empty_prompt_and_one_without_words_have_features() -> None:
+    prompts = prompts_of(["", "\n\n"])
+    assert prompts.grams.nnz == 0
+    assert np.isfinite(prompts.surface).all()
+
+
+def test_of_a_long_prompt_beginning_and_end_are_seen() -> None:
+    text = "a" * MOST_CHARACTERS + "b" * MOST_CHARACTERS
+    assert shortened(text) == "a" * (MOST_CHARACTERS // 2) + "\n" + "b" * (MOST_CHARACTERS // 2)
+    assert shortened("a" * MOST_CHARACTERS) == "a" * MOST_CHARACTERS
+
+
+@pytest.mark.parametrize("student", STUDENTS)
+def test_a_student_learns_what_can_be_learned(student: str) -> None:
+    texts, labels = sums(600)
+    kind = STUDENTS[student]
+    arrays = kind.fit(prompts_of(texts), labels, 3)
+    others, true = sums(300, seed=1)
+    assert (kind.probabilities(arrays, prompts_of(others)).argmax(axis=1) == true).mean() > 0.95
+
+
+@pytest.mark.parametrize("student", STUDENTS)
+def test_the_same_labels_give_the_same_bits(student: str) -> None:
+    texts, labels = sums(80)
+    first, second = (STUDENTS[student].fit(prompts_of(texts), labels, 3) for _ in range(2))
+    assert all((first[name] == second[name]).all() for name in first)
+
+
+@pytest.mark.parametrize("student", STUDENTS)
+@settings(max_examples=30, deadline=None)
+@given(texts=st.lists(st.lists(st.sampled_from(WORDS)).map(" ".join), min_size=2, max_size=6))
+def test_a_prompt_has_the_same_bits_of_probability_whatever_stands_beside_it(student: str, texts: list[str]) -> None:
+    kind, arrays = STUDENTS[student], fitted(student)
+    together = kind.probabilities(arrays, prompts_of(texts))
+    alone = np.concatenate([kind.probabilities(arrays, prompts_of([text])) for text in texts])
+    assert (together == alone).all()
+    assert together.sum(axis=1) == pytest.approx(1)
+
+
+_fitted: dict[str, object] = {}
+
+
+def fitted(student: str):
+    if student not in _fitted:
+        texts, labels = sums(60)
+        _fitted[student] = STUDENTS[student].fit(prompts_of(texts), labels, 3)
+    return _fitted[student]
+
+
+@pytest.mark.parametrize("levels", [2, 3, 5])
+def test_the_linear_student_is_scikit_learns_logistic_regression(levels: int) -> None:
+    texts, labels = sums(120, levels)
+    prompts = prompts_of(texts)
+    arrays = STUDENTS["linear"].fit(prompts, labels, levels)
+    columns = _columns(arrays, prompts)
+    reference = LogisticRegression(C=1.0, max_iter=200, tol=1e-3).fit(columns, labels).predict_proba(columns)
+    assert STUDENTS["linear"].probabilities(arrays, prompts) == pytest.approx(reference, abs=1e-5)
+
+
+def test_rows_of_tf_idf_have_length_one_and_rare_ngrams_weigh_more() -> None:
+    texts = ["common rare", *["common"] * 8]
+    prompts = prompts_of(texts)
+    arrays = STUDENTS["linear"].fit(prompts, np.array([0, 1] * 4 + [0]), 2)
+    grams = _columns(arrays, prompts)[:, :BUCKETS]
+    assert np.sqrt(grams.multiply(grams).sum(axis=1)) == pytest.approx(1)
+    assert sorted(set(arrays["idf"].round(4).tolist())) == pytest.approx(
+        [1.0, np.log(10 / 2) + 1, np.log(10) + 1], abs=1e-3
+    )
+
+
+@pytest.mark.parametrize("student", STUDENTS)
+def test_a_level_without_labels_is_never_given(student: str) -> None:
+    texts, labels = sums(90, levels=2)
+    for true, counted in ((labels * 2, 3), (np.zeros_like(labels), 3)):
+        arrays = STUDENTS[student].fit(prompts_of(texts), true, counted)
+        assert 1 not in STUDENTS[student].probabilities(arrays, prompts_of(texts)).argmax(axis=1)
+
+
+def test_stacked_parts_are_the_prompts_in_order() -> None:
+    texts, _ = sums(9)
+    whole = prompts_of(texts)
+    parts = stacked([prompts_of(texts[:4]), prompts_of(texts[4:])])
+    assert (parts.grams != whole.grams).nnz == 0
+    assert (parts.surface == whole.surface).all()
+    rows = np.array([5, 1])
+    assert (whole[rows].surface == whole.surface[rows]).all()
+
+
+def reference_epoch(grams, labels, order, vectors, output, step, steps) -> None:
+    """One epoch of fastText's softmax, written with matrices in float64."""
+    shares = grams / grams.sum(axis=1, keepdims=True)
+    for done, row in enumerate(order):
+        rate = bag_of_ngrams.RATE * (1 - (step + done) / steps)
+        hidden = shares[row] @ vectors
+        scores = output @ hidden
+        chances = np.exp(scores - scores.max())
+        chances /= chances.sum()
+        pull = rate * (np.eye(len(output))[labels[row]] - chances)
+        back = pull @ output
+        output += np.outer(pull, hidden)
+        vectors += np.outer(shares[row], back)
+
+
+def test_training_is_fasttexts_gradient_descent() -> None:
+    rng = np.random.default_rng(4)
+    dense = rng.poisson(0.4, (30, 12)) + np.eye(30, 12)
+    labels = rng.integers(0, 3, 30)
+    vectors, output = bag_of_ngrams.train(sparse.csr_matrix(dense.astype(np.float32)), labels, 3, seed=7)
+    generator = np.random.Generator(np.random.PCG64(7))
+    width, epochs = bag_of_ngrams.WIDTH, bag_of_ngrams.EPOCHS
+    expected = generator.uniform(-1 / width, 1 / width, (12, width)).astype(np.float32).astype(np.float64)
+    expected_output = np.zeros((3, width))
+    for epoch in range(epochs):
+        order = generator.permutation(30)
+        reference_epoch(dense, labels, order, expected, expected_output, epoch * 30, epochs * 30)
+    assert vectors == pytest.approx(expected, abs=1e-4)
+    assert output == pytest.approx(expected_output, abs=1e-4)
