@@ -55,7 +55,10 @@ def _replace(new: Path, target: Path) -> None:
     aside = new.with_suffix(".old")
     os.rename(target, aside)
     os.rename(new, target)
-    shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
+    if aside.is_dir() and not aside.is_symlink():
+        shutil.rmtree(aside)
+    else:
+        aside.unlink()
 
 
 def _is_empty_folder(path: Path) -> bool:

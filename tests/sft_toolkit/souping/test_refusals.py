@@ -189,6 +189,17 @@ def test_an_old_output_is_replaced_only_with_force(write_checkpoint: WriteCheckp
     assert sorted(child.name for child in tmp_path.iterdir()) == ["a", "out"]
 
 
+def test_a_link_as_an_old_output_is_replaced_and_what_it_leads_to_kept(
+    write_checkpoint: WriteCheckpoint, tmp_path: Path
+) -> None:
+    path = write_checkpoint("a", {"w": bfloat16(1)})
+    elsewhere = write_checkpoint("elsewhere", {"w": bfloat16(2)})
+    (tmp_path / "out").symlink_to(elsewhere)
+    soup([path], [Fraction(1)], tmp_path / "out", OutputOptions(force=True))
+    assert not (tmp_path / "out").is_symlink() and (tmp_path / "out" / "recipe.json").is_file()
+    assert (elsewhere / "model.safetensors").is_file()
+
+
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "5 apples", "1e3"])
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(ToolkitError, match="is no size of a file"):
