@@ -35,6 +35,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code = INTERRUPTED
         except _Terminated:
             code = TERMINATED
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an exception while Python shuts down would be printed
         if code:
             _leave(code)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,8 +69,6 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a causal language model on packed shards with FSDP, documents kept apart, to the exact mean loss."""
-    _require_torch()
-    from sft_toolkit.training.launch import launch, launched
     from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 
     options = TrainOptions(
@@ -90,7 +89,7 @@ def train(
             betas=betas,
             weight_decay=weight_decay,
             clip=clip,
-            bf16=_on_cuda() if bf16 is None else bf16,
+            bf16=bool(bf16),
         ),
         activation_checkpointing=activation_checkpointing,
         compile=compile,
@@ -103,6 +102,11 @@ def train(
         resume=resume,
         quiet=quiet,
     )
+    _require_torch()
+    from sft_toolkit.training.launch import launch, launched
+
+    if bf16 is None and _on_cuda():
+        options = replace(options, recipe=replace(options.recipe, bf16=True))
     if dry_run:
         from sft_toolkit.training.estimate import estimate
 
