@@ -13,7 +13,7 @@ from sft_toolkit.stages.base import Outcome
 from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
-from sft_toolkit.tool_calls import same_calls
+from sft_toolkit.tool_calls import same_call, same_calls
 from sft_toolkit.tool_calls.compare import difference
 
 VERIFY = "verify"
@@ -107,9 +107,16 @@ def _agreed(message: Message) -> bool:
 
 
 def _differing(wanted: list[ToolCall], derived: list[ToolCall], tools: list[dict[str, Any]]) -> Iterator[str]:
-    """Where derived calls differ from the wanted ones, matched to those that they resemble most."""
+    """Where derived calls differ from the wanted ones: equal ones pair first, others with those they resemble most."""
     left = list(derived)
+    unmatched = []
     for call in wanted:
+        same = next((other for other in left if same_call(call, other, tools)), None)
+        if same is None:
+            unmatched.append(call)
+        else:
+            left.remove(same)
+    for call in unmatched:
         if not left:
             yield "missing call"
             continue

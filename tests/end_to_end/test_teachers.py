@@ -1,0 +1,152 @@
+"""Hours of paid work on endpoints that fail, in small: nothing is lost, nothing is paid for twice, no key leaks."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+
+from tests.conftest import cli_command
+
+SECRET = "sk-test-0123456789abcdef"
+FAULTS = ["429", "429-after", "500", "503", "reset", "malformed", "no-choices", "hang"]
+
+
+def command(source, output, url, *options):
+    patient = ["--backoff", "0.02", "--read-timeout", "2", "--progress", "never"]
+    return cli_command("distill", source, "-o", output, "--teacher", url, "--model", "m", *patient, *options)
+
+
+def run(*arguments, environment=None, **options):
+    return subprocess.run(
+        command(*arguments), capture_output=True, env={**os.environ, **(environment or {})}, timeout=200, **options
+    )
+
+
+def asked(server):
+    """The questions that the server got, without the handshake's."""
+    return [request for request in server.requests() if "completions" in request["path"]]
+
+
+def answered(server):
+    """How often each question was answered."""
+    return Counter(request["question"] for request in asked(server) if request["fault"] == "ok")
+
+
+def shards(folder):
+    return [path.read_bytes() for path in sorted(folder.glob("part-*.arrow"))]
+
+
+def test_2000_prompts_through_5_percent_faults_lose_nothing_and_ask_nothing_twice_that_was_answered(
+    serve, prompts, tmp_path
+):
+    server = serve(faults={"rate": 0.05, "kinds": FAULTS}, hold=30)
+    found = run(prompts(2000), tmp_path / "out", server.url, "--json")
+    assert found.returncode == 0, found.stderr
+    summary = json.loads(found.stderr)
+    assert (summary["out"], summary["set_aside"]) == (2000, {})
+    assert len(answered(server)) == 2000
+    assert set(answered(server).values()) == {1}
+    met = Counter(request["fault"] for request in asked(server))
+    assert sum(met[fault] for fault in FAULTS) > 60
+    assert all(met[fault] for fault in FAULTS)
+    assert sum(summary["teacher"]["setbacks"].values()) == sum(met[fault] for fault in FAULTS)
+    assert server.stop() <= 33
+
+
+def test_a_run_killed_five_times_ends_in_the_same_bytes_as_one_that_was_not(serve, prompts, tmp_path):
+    source, concurrency = prompts(600), 8
+    quick = ("--concurrency", str(concurrency), "--rows-per-shard", "150")
+    undisturbed = serve(faults={"rate": 0.05, "kinds": ["500", "reset"]})
+    assert run(source, tmp_path / "whole", undisturbed.url, *quick).returncode == 0
+    server = serve(faults={"rate": 0.05, "kinds": ["500", "reset"]}, delay=0.02)
+    for kill in range(1, 6):
+        process = subprocess.Popen(command(source, tmp_path / "out", server.url, *quick), stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while len(server.requests()) < 100 * kill and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (journal,) = (tmp_path / "out.journal").glob("replies-*.jsonl")
+        if kill % 2:
+            os.truncate(journal, journal.stat().st_size - 7)
+    assert run(source, tmp_path / "out", server.url, *quick).returncode == 0
+    assert shards(tmp_path / "out") == shards(tmp_path / "whole")
+    assert len(shards(tmp_path / "out")) == 4
+    asked_again = sum(count - 1 for count in answered(server).values())
+    assert len(answered(server)) == 600
+    assert asked_again <= 5 * (concurrency + 1)
+
+
+def test_an_endpoint_that_goes_away_ends_in_exit_code_75_and_the_same_command_finishes(serve, prompts, tmp_path):
+    source = prompts(200)
+    server = serve(delay=0.05)
+    port = int(server.url.rsplit(":")[-1].split("/")[0])
+    options = ("--give-up-after", "1", "--concurrency", "4")
+    process = subprocess.Popen(command(source, tmp_path / "out", server.url, *options), stderr=subprocess.PIPE)
+    while len(server.requests()) < 40:
+        time.sleep(0.02)
+    server.process.kill()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 75
+    assert b"run the same command again: what was answered is kept" in said
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    before = sum(len(path.read_text().splitlines()) for path in (tmp_path / "out.journal").glob("replies-*"))
+    assert before > 0
+    again = serve(port=port)
+    found = run(source, tmp_path / "out", again.url, "--json", *options)
+    assert found.returncode == 0, found.stderr
+    summary = json.loads(found.stderr)
+    assert (summary["out"], summary["teacher"]["kept"]) == (200, before)
+
+
+def test_a_storm_of_429_burns_nobodys_attempts(serve, prompts, tmp_path):
+    server = serve(script=["429", "429-after", "503"] * 2)
+    found = run(prompts(20), tmp_path / "out", server.url, "--attempts", "1", "--json")
+    assert json.loads(found.stderr)["out"] == 20
+    assert len(asked(server)) == 26
+
+
+def test_the_key_is_sent_and_found_nowhere_else(serve, prompts, tmp_path):
+    server = serve(script=["500", "400", "429"], secret=SECRET)
+    (tmp_path / "key").write_text(SECRET + "\n")
+    source = prompts(5)
+    from_file = run(source, tmp_path / "a", server.url, "--api-key-file", tmp_path / "key", "--progress", "always")
+    from_environment = run(source, tmp_path / "b", server.url, environment={"KOLIBRI_SFT_API_KEY": SECRET})
+    assert from_file.returncode == from_environment.returncode == 0
+    assert {request["authorization"] for request in server.requests()} == {f"Bearer {SECRET}"}
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.startswith(("server", "key"))]
+    assert len(written) > 6
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]
+    assert all(SECRET.encode() not in found.stdout + found.stderr for found in (from_file, from_environment))
+
+
+def test_a_redirect_is_not_followed_with_the_key(serve, prompts, tmp_path):
+    found = run(
+        prompts(3), tmp_path / "out", serve(script=["redirect"]).url, environment={"KOLIBRI_SFT_API_KEY": SECRET}
+    )
+    assert found.returncode == 1
+    assert b"redirects to elsewhere.example" in found.stderr
+
+
+def test_a_wrong_key_ends_the_run_at_once(serve, prompts, tmp_path):
+    server = serve(script=["401"] * 100)
+    found = run(prompts(50), tmp_path / "out", server.url)
+    assert found.returncode == 1
+    assert b"HTTP 401" in found.stderr
+    assert b"is the key right?" in found.stderr
+    assert len(server.requests()) < 10
+
+
+def test_parts_of_an_array_job_ask_each_question_once_and_give_the_shards_of_one_run(serve, prompts, tmp_path):
+    source, server = prompts(90), serve()
+    rows = ("--rows-per-shard", "20")
+    assert run(source, tmp_path / "whole", server.url, *rows).returncode == 0
+    before = len(asked(server))
+    for part in (1, 0, 2):
+        assert run(source, tmp_path / "out", server.url, *rows, "--shard", f"{part}/3").returncode == 0
+    assert shards(tmp_path / "out") == shards(tmp_path / "whole")
+    assert (tmp_path / "out" / "manifest.json").exists()
+    assert len(asked(server)) - before == 90
