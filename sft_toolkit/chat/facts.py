@@ -42,7 +42,7 @@ class TemplateFacts:
 def template_facts(template: ChatTemplate, tokenizer: ChatTokenizer, probes: Probes, rules: TurnRules) -> TemplateFacts:
     preamble = probes.preamble()
     bos = tokenizer.bos or ""
-    said = tokenizer.control_pattern.sub("", preamble) if tokenizer.control_pattern else preamble
+    said = tokenizer.control_text.pattern.sub("", preamble)
     return TemplateFacts(
         dialect=probes.dialect,
         tool_calls=probes.writes_call(CallShape(1)) or probes.writes_call(CallShape(1, last=True)),

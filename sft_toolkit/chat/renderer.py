@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sft_toolkit.chat.control_text import holds_control_text, inert_ranges
+from sft_toolkit.chat.drafts import Draft, Drafter
 from sft_toolkit.chat.facts import TemplateFacts, template_facts
 from sft_toolkit.chat.folder import TokenizerFolder, read_template
-from sft_toolkit.chat.messages import prepare, prepare_tools
-from sft_toolkit.chat.probes import CallShape, Probes
+from sft_toolkit.chat.probes import Probes
 from sft_toolkit.chat.rendered import Range, Rendered, Span
-from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate, Messages, Tools
+from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate
 from sft_toolkit.chat.tokens import ChatTokenizer, Located, first_token_from
 from sft_toolkit.chat.turn_probes import find_rules
-from sft_toolkit.chat.turns import Turn, TurnRules
-from sft_toolkit.conversation import Conversation, Message
+from sft_toolkit.chat.turns import Turn
+from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 
 if TYPE_CHECKING:
@@ -30,19 +28,7 @@ if TYPE_CHECKING:
 
 Train = Literal["all", "last"]
 
-_CHARACTERS_AT_ONCE = 1 << 20
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A rendered conversation that is not tokenised yet, or what is wrong with it."""
-
-    conversation: Conversation
-    text: str = ""
-    turns: list[Turn] = field(default_factory=list)
-    inert: list[Range] = field(default_factory=list)
-    notes: Counter[str] = field(default_factory=Counter)
-    error: RecordError | None = None
+_CHARACTERS_AT_ONCE = 1 << 18
 
 
 class Renderer:
@@ -66,8 +52,9 @@ class Renderer:
         self.template = ChatTemplate(source, folder.special_tokens, today)
         self.tokenizer = ChatTokenizer(folder, source)
         self.probes = Probes(self.template)
+        self.rules = find_rules(self.probes.probing, self.tokenizer.control_text.pattern, train_empty_think)
+        self._drafter = Drafter(self.template, self.tokenizer.control_text, self.probes, self.rules)
         self._train = train
-        self._train_empty_think = train_empty_think
 
     @classmethod
     def from_folder(cls, path: str | Path, chat_template: str | Path | None = None, **options: Any) -> Renderer:
@@ -81,10 +68,6 @@ class Renderer:
     @cached_property
     def facts(self) -> TemplateFacts:
         return template_facts(self.template, self.tokenizer, self.probes, self.rules)
-
-    @cached_property
-    def rules(self) -> TurnRules:
-        return find_rules(self.probes.probing, self.tokenizer.control_pattern, self._train_empty_think)
 
     def render(self, conversation: Conversation) -> Rendered:
         """Raises RecordError where the conversation has no exact rendering with this template."""
@@ -102,13 +85,12 @@ class Renderer:
     ) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
         """Each conversation with what `render_batch` gives, in order.
 
-        About 1M characters are tokenised at once: that keeps all processors busy, and encodings take some 100 bytes
-        a token.
+        About 256k characters are tokenised at once: enough to keep processors busy, little enough for their caches.
         """
-        drafts: list[_Draft] = []
+        drafts: list[Draft] = []
         held = 0
         for conversation in conversations:
-            drafts.append(self._drafted(conversation))
+            drafts.append(self._drafter.draft(conversation))
             held += len(drafts[-1].text)
             if held >= _CHARACTERS_AT_ONCE:
                 yield from self._tokenised(drafts)
@@ -124,68 +106,17 @@ class Renderer:
         ends = np.full((after, 2), len(rendered.text), np.int32)
         return np.concatenate([np.zeros((len(before), 2), np.int32), located.offsets, ends])
 
-    def _drafted(self, conversation: Conversation) -> _Draft:
-        try:
-            return self._draft(conversation)
-        except RecordError as error:
-            return _Draft(conversation, error=error)
-
-    def _draft(self, conversation: Conversation) -> _Draft:
-        notes: Counter[str] = Counter()
-        messages = prepare(conversation, self.probes.dialect, notes)
-        tools = prepare_tools(conversation)
-        variables = {} if conversation.effort is None else {"effort": conversation.effort}
-        traced = self.template.trace(messages, tools, variables)
-        self._require_calls(conversation)
-        self._require_roles(conversation)
-        turns = [
-            self.rules.turn(traced, traced.of(index), conversation.messages)
-            for index, message in enumerate(conversation.messages)
-            if message.role == "assistant"
-        ]
-        return _Draft(conversation, traced.text, turns, self._inert(messages, tools, traced.text, variables), notes)
-
-    def _require_calls(self, conversation: Conversation) -> None:
-        final = len(conversation.messages) - 1
-        for index, message in enumerate(conversation.messages):
-            if message.tool_calls:
-                shape = CallShape(
-                    min(len(message.tool_calls), 2), bool(message.text), bool(message.reasoning), index == final
-                )
-                if not self.probes.writes_call(shape):
-                    raise RecordError(
-                        "tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}"
-                    )
-
-    def _require_roles(self, conversation: Conversation) -> None:
-        for index, message in enumerate(conversation.messages):
-            role = message.role
-            if role == "developer" and self.probes.dialect.developer_as_system:
-                role = "system"
-            if role != "assistant" and message.text and not self.probes.writes_role(role, min(index, 1)):
-                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
-
-    def _inert(self, messages: Messages, tools: Tools, text: str, variables: dict[str, Any]) -> list[Range]:
-        pattern = self.tokenizer.control_pattern
-        if pattern is None or not holds_control_text(pattern, messages, tools):
-            return []
-
-        def render(messages: Messages, tools: Tools) -> str:
-            return self.template.render(messages, tools, variables)
-
-        return inert_ranges(pattern, messages, tools, render, text)
-
     def _missing_prefix(self, ids: np.ndarray) -> np.ndarray:
         """What the tokenizer puts before a text and this text does not begin with."""
         prefix = self.tokenizer.prefix
         return prefix[:0] if np.array_equal(ids[: len(prefix)], prefix) else prefix
 
-    def _tokenised(self, drafts: list[_Draft]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
+    def _tokenised(self, drafts: list[Draft]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
         encodings = iter(self.tokenizer.encode([draft.text for draft in drafts if draft.error is None]))
         for draft in drafts:
             yield draft.conversation, draft.error or self._finished(draft, next(encodings))
 
-    def _finished(self, draft: _Draft, encoding: Encoding) -> Rendered | RecordError:
+    def _finished(self, draft: Draft, encoding: Encoding) -> Rendered | RecordError:
         try:
             if draft.inert:
                 return self._masked(draft, self.tokenizer.encode_inert(draft.text, encoding, draft.inert))
@@ -193,7 +124,7 @@ class Renderer:
         except RecordError as error:
             return error
 
-    def _masked(self, draft: _Draft, tokens: Encoding | Located) -> Rendered:
+    def _masked(self, draft: Draft, tokens: Encoding | Located) -> Rendered:
         ids = np.asarray(tokens.ids, np.int32)
         before = self._missing_prefix(ids)
         spans = [self._span(draft, turn, tokens, ids, len(before)) for turn in draft.turns]
@@ -210,7 +141,7 @@ class Renderer:
         mask[:1] = False
         return Rendered(draft.text, ids, mask, spans, +draft.notes, draft.inert)
 
-    def _span(self, draft: _Draft, turn: Turn, tokens: Encoding | Located, ids: np.ndarray, shift: int) -> Span:
+    def _span(self, draft: Draft, turn: Turn, tokens: Encoding | Located, ids: np.ndarray, shift: int) -> Span:
         length = len(draft.text)
         ranges = []
         for begin, end in turn.pieces:
@@ -222,6 +153,8 @@ class Renderer:
             raise RecordError(
                 "offsets_do_not_map", f"the tokenizer does not place {turn.stop} of message {turn.message} in the text"
             )
+        messages = draft.conversation.messages
+        trained = messages[turn.message].trained and (self._train == "all" or turn.message == len(messages) - 1)
         return Span(
             message=turn.message,
             begin=turn.begin,
@@ -229,15 +162,16 @@ class Renderer:
             pieces=turn.pieces,
             tokens=tuple(ranges),
             stop=turn.stop,
-            trained=self._is_trained(draft.conversation.messages, turn.message),
-            reasoning=_writes_reasoning(draft, turn),
+            trained=trained,
+            reasoning=draft.writes_reasoning(turn),
         )
 
-    def _note(self, draft: _Draft, spans: list[Span]) -> None:
+    def _note(self, draft: Draft, spans: list[Span]) -> None:
         notes = draft.notes
         lost = "dropped_reasoning" if self.facts.reasoning else "reasoning_not_rendered"
         notes[lost] += sum(span.reasoning is False for span in spans)
         notes["history_stop_left_out"] += sum(turn.foreign_stop for turn in draft.turns)
+        notes["turns_without_stop"] += sum(not turn.stop and not turn.foreign_stop for turn in draft.turns)
         if self.rules.headers:
             notes["turns_without_header"] += sum(span.header_end == span.begin for span in spans)
         notes["control_text"] += len(draft.inert)
@@ -245,19 +179,14 @@ class Renderer:
         notes["inserted_default_system"] += self.facts.inserts_default_system and first not in ("system", "developer")
         notes["fixed_date"] += self.template.asks_for_date
 
-    def _is_trained(self, messages: list[Message], index: int) -> bool:
-        return messages[index].trained and (self._train == "all" or index == len(messages) - 1)
-
-    def _appended(self, draft: _Draft, spans: list[Span]) -> np.ndarray:
+    def _appended(self, draft: Draft, spans: list[Span]) -> np.ndarray:
         """EOS, where the conversation ends in an answer that the template does not end."""
         eos = self.tokenizer.eos
         ends_open = bool(spans) and not spans[-1].stop and spans[-1].message == len(draft.conversation.messages) - 1
-        if not ends_open:
-            return np.empty(0, np.int32)
-        if eos is None:
-            draft.notes["turns_without_stop"] += 1
+        if not ends_open or eos is None:
             return np.empty(0, np.int32)
         draft.notes["eos_appended"] += 1
+        draft.notes["turns_without_stop"] -= 1
         return np.array([eos], np.int32)
 
 
@@ -266,10 +195,3 @@ def _grown(ranges: tuple[Range, ...], token: int) -> tuple[Range, ...]:
     if ranges and ranges[-1][1] == token:
         return (*ranges[:-1], (ranges[-1][0], token + 1))
     return (*ranges, (token, token + 1))
-
-
-def _writes_reasoning(draft: _Draft, turn: Turn) -> bool | None:
-    reasoning = (draft.conversation.messages[turn.message].reasoning or "").strip()
-    if not reasoning:
-        return None
-    return bool(turn.pieces) and draft.text.find(reasoning, turn.begin, turn.pieces[-1][1]) >= 0

@@ -18,7 +18,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from sft_toolkit.chat.trace import Hooks, Traced, Tracer, instrument
+from sft_toolkit.chat.trace import FILTERS, Traced, Tracer, instrument
 from sft_toolkit.errors import RecordError, ToolkitError
 
 DEFAULT_DATE = date(2026, 1, 1)
@@ -62,7 +62,7 @@ class ChatTemplate:
         self, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool = False
     ) -> str:
         """The text. Raises RecordError `template_error` with what the template said."""
-        return self._render(Hooks.silent(), messages, tools, variables, generation_prompt)
+        return self._render({}, messages, tools, variables, generation_prompt)
 
     def trace(
         self, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool = False
@@ -72,14 +72,19 @@ class ChatTemplate:
         Raises RecordError: `template_error`, or `untraceable_template` where the marks would change the text.
         """
         tracer = Tracer(messages)
-        marked = self._render(tracer.hooks(), messages, tools, variables, generation_prompt)
+        marked = self._render(tracer.variables, messages, tools, variables, generation_prompt)
         traced = tracer.read(marked)
         if tracer.captured and traced.text != self.render(messages, tools, variables, generation_prompt):
             raise RecordError("untraceable_template", "the chat template measures or cuts what its message loop wrote")
         return traced
 
     def _render(
-        self, hooks: Hooks, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool
+        self,
+        tracing: Mapping[str, Any],
+        messages: Messages,
+        tools: Tools,
+        variables: Mapping[str, Any],
+        generation_prompt: bool,
     ) -> str:
         try:
             return self._template.render(
@@ -89,7 +94,7 @@ class ChatTemplate:
                 add_generation_prompt=generation_prompt,
                 **self.special_tokens,
                 **variables,
-                **hooks.variables,
+                **tracing,
             )
         except Exception as fault:  # a template can raise whatever Python can
             said = " ".join(str(fault).split()) or type(fault).__name__
@@ -108,15 +113,25 @@ class _Generation(Extension):
 
     @staticmethod
     def _block(context: Context, caller: Macro) -> str:
-        generated: str = Hooks.of(context).generated(caller())
-        return generated
+        text = str(caller())
+        tracer = Tracer.of(context)
+        return text if tracer is None else tracer.generated(text)
 
 
-def _environment(today: date) -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
-    )
-    environment.filters["tojson"] = tojson
+_DICT_METHODS = frozenset(dir(dict))
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """As Jinja's, which tries an attribute first and then a key; most of what templates read are keys."""
+        if type(obj) is dict and attribute in obj and attribute not in _DICT_METHODS:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+def _environment(today: date) -> _Environment:
+    environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
+    environment.filters |= {"tojson": tojson, **FILTERS}
     environment.globals["raise_exception"] = _raise
     environment.globals["strftime_now"] = datetime.combine(today, time()).strftime
     return environment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xxhash
 
+from sft_toolkit.chat.control_text import ControlText
 from sft_toolkit.chat.folder import TokenizerFolder
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.json_text import encode
@@ -51,10 +51,8 @@ class ChatTokenizer:
         return xxhash.xxh3_128_hexdigest(self._folder.tokenizer_json + configured)
 
     @cached_property
-    def control_pattern(self) -> re.Pattern[str] | None:
-        """Matches any control token, the longest first; None where there are none."""
-        texts = sorted(self.control, key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, texts))) if texts else None
+    def control_text(self) -> ControlText:
+        return ControlText(self.control)
 
     @property
     def bos(self) -> str | None:

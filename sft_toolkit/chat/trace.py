@@ -8,11 +8,10 @@ need no special care. The marks are then stripped from the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jinja2 import nodes
+from jinja2 import nodes, pass_context
 from jinja2.runtime import Context
 from jinja2.visitor import NodeTransformer
 
@@ -20,7 +19,8 @@ from sft_toolkit.errors import RecordError
 
 _MARK = "\U0010fffd"
 _MARKS = re.compile(f"{_MARK}([(){{}}])([0-9]+);")
-_BEGIN, _ASSIGNED, _END, _GENERATED = (f"kolibri_{name}" for name in ("begin", "assigned", "end", "generated"))
+_TRACER = "kolibri_tracer"
+_BEGIN, _ASSIGNED, _END = "kolibri_begin", "kolibri_assigned", "kolibri_end"
 
 
 @dataclass(slots=True)
@@ -55,32 +55,6 @@ class Traced:
         return found[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """The functions that an instrumented template calls; each returns the text to emit."""
-
-    begin: Callable[..., str]
-    assigned: Callable[..., str]
-    end: Callable[..., str]
-    generated: Callable[[str], str]
-
-    @classmethod
-    def silent(cls) -> Hooks:
-        return cls(_nothing, _nothing, _nothing, str)
-
-    @classmethod
-    def of(cls, context: Context) -> Hooks:
-        return cls(*map(context.resolve, (_BEGIN, _ASSIGNED, _END, _GENERATED)))
-
-    @property
-    def variables(self) -> dict[str, Callable[..., str]]:
-        return {_BEGIN: self.begin, _ASSIGNED: self.assigned, _END: self.end, _GENERATED: self.generated}
-
-
-def _nothing(*_: Any) -> str:
-    return ""
-
-
 class Tracer:
     """Marks of one rendering. `captured` tells that a mark went into output which the template might look at."""
 
@@ -90,17 +64,25 @@ class Tracer:
         self._emitted = 0
         self.captured = False
 
-    def hooks(self) -> Hooks:
-        return Hooks(self._begin, self._assigned, self._end, self._generated)
+    @property
+    def variables(self) -> dict[str, Any]:
+        """What an instrumented template must be rendered with to be traced."""
+        return {_TRACER: self}
 
-    def _begin(self, captured: bool, *values: Any) -> str:
+    @staticmethod
+    def of(context: Context) -> Tracer | None:
+        """The tracer of a rendering, None where it is not traced."""
+        return context.parent.get(_TRACER)
+
+    def begin(self, captured: bool, values: tuple[Any, ...]) -> str:
+        """An iteration begins with these loop variables."""
         self._iterations.append(None)
         for value in values:
-            if text := self._assigned(captured, value):
+            if text := self.assigned(captured, value):
                 return text
         return ""
 
-    def _assigned(self, captured: bool, value: Any) -> str:
+    def assigned(self, captured: bool, value: Any) -> str:
         """The first message that an iteration takes up is the one that it writes."""
         index = self._indexes.get(id(value))
         if index is None or self._iterations[-1] is not None:
@@ -108,11 +90,12 @@ class Tracer:
         self._iterations[-1] = index
         return self._mark("(", index, captured)
 
-    def _end(self, captured: bool) -> str:
+    def end(self, captured: bool) -> str:
         index = self._iterations.pop()
         return "" if index is None else self._mark(")", index, captured)
 
-    def _generated(self, text: str) -> str:
+    def generated(self, text: str) -> str:
+        """The text of a `{% generation %}` block with marks around it."""
         return self._mark("{", 0, False) + text + self._mark("}", 0, False)
 
     def _mark(self, kind: str, index: int, captured: bool) -> str:
@@ -122,57 +105,66 @@ class Tracer:
 
     def read(self, marked: str) -> Traced:
         """Strip the marks. Raises RecordError where they do not nest, or where the messages held marks themselves."""
-        reader = _Reader(len(self._indexes))
-        pieces, last = [], 0
-        for match in _MARKS.finditer(marked):
-            pieces.append(marked[last : match.start()])
-            reader.take(match[1], int(match[2]), len(pieces[-1]))
-            last = match.end()
-        pieces.append(marked[last:])
-        if reader.open or reader.taken != self._emitted:
+        pieces = _MARKS.split(marked)
+        if len(pieces) != 3 * self._emitted + 1:
             raise _untraceable()
-        return Traced("".join(pieces), reader.stretches, reader.generated)
-
-
-class _Reader:
-    """Puts marks, in the order of the text, together to stretches."""
-
-    def __init__(self, messages: int) -> None:
-        self.stretches: list[list[Stretch]] = [[] for _ in range(messages)]
-        self.generated: list[tuple[int, int]] = []
-        self.open: list[Stretch] = []
-        self.taken = 0
-        self._position = 0
-        self._generation = 0
-
-    def take(self, kind: str, index: int, distance: int) -> None:
-        self.taken += 1
-        self._position += distance
-        if kind == "(":
-            self.open.append(Stretch(index, self._position, self._position))
-        elif kind == ")":
-            self._close(index)
-        elif kind == "{":
-            self._generation = self._position
-        else:
-            self.generated.append((self._generation, self._position))
-
-    def _close(self, index: int) -> None:
-        if not self.open or self.open[-1].message != index:
+        stretches: list[list[Stretch]] = [[] for _ in self._indexes]
+        generated: list[tuple[int, int]] = []
+        open_stretches: list[Stretch] = []
+        position = generation = 0
+        for text, kind, digits in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=False):
+            position += len(text)
+            if kind == "(":
+                open_stretches.append(Stretch(int(digits), position, position))
+            elif kind == ")":
+                _close(open_stretches, int(digits), position, stretches)
+            elif kind == "{":
+                generation = position
+            else:
+                generated.append((generation, position))
+        if open_stretches:
             raise _untraceable()
-        stretch = self.open.pop()
-        stretch.end = self._position
-        if stretch.end > stretch.begin:
-            around = self.open[-1].inner if self.open else self.stretches[index]
-            around.append(stretch)
+        return Traced("".join(pieces[::3]), stretches, generated)
+
+
+def _close(open_stretches: list[Stretch], index: int, position: int, stretches: list[list[Stretch]]) -> None:
+    if not open_stretches or open_stretches[-1].message != index:
+        raise _untraceable()
+    stretch = open_stretches.pop()
+    stretch.end = position
+    if position > stretch.begin:
+        around = open_stretches[-1].inner if open_stretches else stretches[index]
+        around.append(stretch)
 
 
 def _untraceable() -> RecordError:
     return RecordError("untraceable_template", "the marks that trace messages do not come out as they went in")
 
 
+@pass_context
+def _begin(context: Context, value: Any, captured: bool, *others: Any) -> str:
+    tracer = Tracer.of(context)
+    return "" if tracer is None else tracer.begin(captured, (value, *others))
+
+
+@pass_context
+def _assigned(context: Context, value: Any, captured: bool) -> str:
+    tracer = Tracer.of(context)
+    return "" if tracer is None else tracer.assigned(captured, value)
+
+
+@pass_context
+def _end(context: Context, captured: bool) -> str:
+    tracer = Tracer.of(context)
+    return "" if tracer is None else tracer.end(captured)
+
+
+# Filters, not functions: a sandbox inspects each call of a function.
+FILTERS = {_BEGIN: _begin, _ASSIGNED: _assigned, _END: _end}
+
+
 def instrument(tree: nodes.Template) -> nodes.Template:
-    """Add the calls of `Hooks` to the loops of a template's tree."""
+    """Put the marks of a tracer, by way of `FILTERS`, into the loops of a template's tree."""
     _Instrument().visit(tree)
     return tree
 
@@ -198,25 +190,40 @@ class _Instrument(NodeTransformer):
         self._counting_loops.append(_counts(node.iter))
         self.generic_visit(node)
         self._counting_loops.pop()
-        names = [name.name for name in (node.target, *node.target.find_all(nodes.Name)) if isinstance(name, nodes.Name)]
-        node.body = [self._call(_BEGIN, *names), *node.body, self._call(_END)]
+        targets = [name for name in (node.target, *node.target.find_all(nodes.Name)) if isinstance(name, nodes.Name)]
+        node.body = [self._begin(targets), *node.body, self._end()]
         return node
 
     def visit_Continue(self, node: nodes.Continue) -> list[nodes.Node]:
-        return [self._call(_END), node]
+        return [self._end(), node]
 
     def visit_Break(self, node: nodes.Break) -> list[nodes.Node]:
-        return [self._call(_END), node]
+        return [self._end(), node]
 
     def visit_Assign(self, node: nodes.Assign) -> list[nodes.Node] | nodes.Node:
         """A loop over `range(…)` takes its message up by an assignment."""
         if self._counting_loops and self._counting_loops[-1] and isinstance(node.target, nodes.Name):
-            return [node, self._call(_ASSIGNED, node.target.name)]
+            return [node, _emit(_ASSIGNED, [_loaded(node.target), self._captured])]
         return node
 
-    def _call(self, hook: str, *names: str) -> nodes.Output:
-        arguments: list[nodes.Expr] = [nodes.Const(self._captures > 0), *(nodes.Name(name, "load") for name in names)]
-        return nodes.Output([nodes.Call(nodes.Name(hook, "load"), arguments, [], None, None)])
+    def _begin(self, targets: list[nodes.Name]) -> nodes.Output:
+        first, *others = map(_loaded, targets)
+        return _emit(_BEGIN, [first, self._captured, *others])
+
+    def _end(self) -> nodes.Output:
+        return _emit(_END, [self._captured])
+
+    @property
+    def _captured(self) -> nodes.Expr:
+        return nodes.Const(self._captures > 0)
+
+
+def _loaded(name: nodes.Name) -> nodes.Expr:
+    return nodes.Name(name.name, "load")
+
+
+def _emit(name: str, arguments: list[nodes.Expr]) -> nodes.Output:
+    return nodes.Output([nodes.Filter(arguments[0], name, arguments[1:], [], None, None)])
 
 
 def _counts(iterated: nodes.Node) -> bool:

@@ -24,7 +24,7 @@ _THINKING_ON: tuple[Variables, ...] = (
 )
 
 
-def find_rules(probing: Probing, control: re.Pattern[str] | None, train_empty_think: bool) -> TurnRules:
+def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bool) -> TurnRules:
     """With `train_empty_think`, an empty thinking block counts as the model's own.
 
     `control` matches the control tokens of the tokenizer that goes with the template.
@@ -55,7 +55,7 @@ def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
 @dataclass(frozen=True, slots=True)
 class _Search:
     probing: Probing
-    control: re.Pattern[str] | None
+    control: re.Pattern[str]
 
     @property
     def history(self) -> Conversation:
@@ -74,7 +74,7 @@ class _Search:
         """The control token that ends a message, white space aside; no token that the message itself holds."""
         said = self._said(conversation, message).rstrip()
         words = [said.rfind(word) + len(word) for word in (ANSWER, ARGUMENT) if word in said]
-        if self.control is None or not words:
+        if not words:
             return set()
         return {match[0] for match in self.control.finditer(said, max(words)) if match.end() == len(said)}
 
@@ -142,8 +142,8 @@ class _Search:
     def _shared(self, prompt: str, beginning: str) -> str:
         """The longest common prefix that cuts neither a control token nor a word of the prompt."""
         length = _common_length(prompt, beginning)
-        control = f"{self.control.pattern}|" if self.control is not None else ""
-        ends = [match.end() for match in re.finditer(rf"{control}\s|[^\s<]+|<[^\s<]*", prompt)]
+        units = rf"{self.control.pattern}|\s|[^\s<]+|<[^\s<]*"
+        ends = [match.end() for match in re.finditer(units, prompt)]
         return prompt[: max((end for end in ends if end <= length), default=0)]
 
 

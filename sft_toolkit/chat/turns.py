@@ -41,7 +41,7 @@ class TurnRules:
     stops: tuple[str, ...]
     history_stops: tuple[str, ...]
     trailing: str
-    control: re.Pattern[str] | None
+    control: re.Pattern[str]
 
     def turn(self, traced: Traced, stretch: Stretch, messages: list[Message]) -> Turn:
         """Divide the stretch of an assistant message."""
@@ -80,7 +80,7 @@ class TurnRules:
 
     def _extended(self, text: str, end: int) -> tuple[int, str]:
         """`end`, moved past the control token that directly follows it where that one stops the model."""
-        marker = self.control.match(text, end) if self.control is not None else None
+        marker = self.control.match(text, end)
         if marker is None or (self.stops and marker[0] not in self.stops):
             return end, ""
         return marker.end(), marker[0]

@@ -1,0 +1,90 @@
+"""The text of a conversation and what the model produces in it: all of rendering that needs no tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+
+from sft_toolkit.chat.control_text import ControlText
+from sft_toolkit.chat.messages import prepare, prepare_tools
+from sft_toolkit.chat.probes import CallShape, Probes
+from sft_toolkit.chat.rendered import Range
+from sft_toolkit.chat.template import ChatTemplate
+from sft_toolkit.chat.turns import Turn, TurnRules
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.errors import RecordError
+
+
+@dataclass(slots=True)
+class Draft:
+    """A rendered conversation that is not tokenised yet, or what is wrong with it."""
+
+    conversation: Conversation
+    text: str = ""
+    turns: list[Turn] = field(default_factory=list)
+    inert: list[Range] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    error: RecordError | None = None
+
+    def writes_reasoning(self, turn: Turn) -> bool | None:
+        """Whether the reasoning of a turn is in its text; None where it has none."""
+        reasoning = (self.conversation.messages[turn.message].reasoning or "").strip()
+        if not reasoning:
+            return None
+        return bool(turn.pieces) and self.text.find(reasoning, turn.begin, turn.pieces[-1][1]) >= 0
+
+
+class Drafter:
+    """Renders with one template; its control tokens, probes and rules belong to that template."""
+
+    def __init__(self, template: ChatTemplate, control_text: ControlText, probes: Probes, rules: TurnRules) -> None:
+        self._template = template
+        self._control_text = control_text
+        self._probes = probes
+        self._rules = rules
+
+    def draft(self, conversation: Conversation) -> Draft:
+        """The text with its turns, or the RecordError that says why there is none."""
+        try:
+            return self._rendered(conversation)
+        except RecordError as error:
+            return Draft(conversation, error=error)
+
+    def _rendered(self, conversation: Conversation) -> Draft:
+        notes: Counter[str] = Counter()
+        messages = prepare(conversation, self._probes.dialect, notes)
+        tools = prepare_tools(conversation)
+        variables = {} if conversation.effort is None else {"effort": conversation.effort}
+        traced = self._template.trace(messages, tools, variables)
+        inert = self._control_text.inert_ranges(
+            messages, tools, partial(self._template.render, variables=variables), traced.text
+        )
+        self._require_calls(conversation)
+        self._require_roles(conversation)
+        turns = [
+            self._rules.turn(traced, traced.of(index), conversation.messages)
+            for index, message in enumerate(conversation.messages)
+            if message.role == "assistant"
+        ]
+        return Draft(conversation, traced.text, turns, inert, notes)
+
+    def _require_calls(self, conversation: Conversation) -> None:
+        final = len(conversation.messages) - 1
+        for index, message in enumerate(conversation.messages):
+            if message.tool_calls:
+                shape = CallShape(
+                    min(len(message.tool_calls), 2), bool(message.text), bool(message.reasoning), index == final
+                )
+                if not self._probes.writes_call(shape):
+                    raise RecordError(
+                        "tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}"
+                    )
+
+    def _require_roles(self, conversation: Conversation) -> None:
+        for index, message in enumerate(conversation.messages):
+            role = message.role
+            if role == "developer" and self._probes.dialect.developer_as_system:
+                role = "system"
+            if role != "assistant" and message.text and not self._probes.writes_role(role, min(index, 1)):
+                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
