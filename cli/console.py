@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import Summary
+    from sft_toolkit.run_options import Summary
     from sft_toolkit.stages.base import Progress
 
 _PROGRESS_SECONDS = 0.2

@@ -10,7 +10,7 @@ from sft_toolkit.cli.execute import execute
 from sft_toolkit.cli.options import stage_command
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
 
 
 @stage_command

@@ -29,7 +29,7 @@ from sft_toolkit.cli.options import (
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.base import Counters
     from sft_toolkit.stages.effort_edges import FittedEdges
     from sft_toolkit.stages.effort_lengths import LengthSource
@@ -63,7 +63,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit the edges of each group (data set, difficulty) and write them to a file that apply reads."""
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.effort_fit import fit_edges
     from sft_toolkit.stages.effort_lengths import length_source
 
@@ -104,7 +104,7 @@ def apply(
 @stage_command
 def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: LengthColumn = None) -> None:
     """Fit on the input and label it, in two passes; a pipe is kept in a temporary file in between."""
-    from sft_toolkit.runner import readable_twice
+    from sft_toolkit.passes import readable_twice
     from sft_toolkit.stages.effort_fit import fit_edges
     from sft_toolkit.stages.effort_lengths import length_source
     from sft_toolkit.stages.effort_store import LengthStore

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sft_toolkit.cli.console import clear_progress, print_json, print_summary
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions, Summary
+    from sft_toolkit.run_options import RunOptions, Summary
     from sft_toolkit.stages.base import Stage
 
 

@@ -31,7 +31,7 @@ from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_comm
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions, Summary
+    from sft_toolkit.run_options import RunOptions, Summary
     from sft_toolkit.stages.base import Counters
     from sft_toolkit.stages.grade_fit import Report
 
@@ -96,7 +96,7 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Fit a student on labels, and say how well it agrees on prompts and on data sets that it has not seen."""
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.grade_fit import fit_grader
     from sft_toolkit.stages.grade_labels import LabelColumn, parse_levels
     from sft_toolkit.stages.grade_model import KINDS, require_free

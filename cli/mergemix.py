@@ -63,7 +63,7 @@ def cluster(
 ) -> None:
     """Group data sets whose words are alike, as a help for choosing the clusters."""
     from sft_toolkit.json_text import encode_text
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.souping.profiles import cluster_datasets
     from sft_toolkit.souping.profiling import profile_datasets
 

@@ -13,7 +13,7 @@ from sft_toolkit.cli.options import stage_command
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.mix_file import Mixture
     from sft_toolkit.stages.mix_records import Measure
 

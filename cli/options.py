@@ -16,7 +16,7 @@ from sft_toolkit.cli.guard import guarded
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
 
 ENV_PREFIX = "KOLIBRI_SFT"
 SHARED_PANEL = "Shared options"
@@ -104,7 +104,7 @@ def _shared(
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
     from sft_toolkit.drivers import DRIVERS
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
 
     require_input_choices(source_format, on_error)
     require_choice("--driver", driver, tuple(DRIVERS))

@@ -48,7 +48,17 @@ COMMANDS = {
     ),
     "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
     "check": Entry("check", "check", "Say what a chat template does and what it would train wrongly.", _SEQUENCES),
-    "train": Entry("train", "train", "Train a causal language model on packed shards with FSDP, documents kept apart, to the exact mean loss.", _MODELS),
-    "soup": Entry("soup", "soup", "Average checkpoints exactly: one rounding, bounded memory, every tensor accounted for.", _MODELS),
+    "train": Entry(
+        "train",
+        "train",
+        "Train a causal language model on packed shards with FSDP, documents kept apart, to the exact mean loss.",
+        _MODELS,
+    ),
+    "soup": Entry(
+        "soup",
+        "soup",
+        "Average checkpoints exactly: one rounding, bounded memory, every tensor accounted for.",
+        _MODELS,
+    ),
     "mergemix": Entry("mergemix", "app", "Rank data mixtures by merged specialists.", _MODELS),
 }

@@ -17,7 +17,7 @@ from sft_toolkit.cli.options import ENV_PREFIX, require_choice, stage_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.teachers.prefill import Render
     from sft_toolkit.teachers.requests import Asking
     from sft_toolkit.teachers.running import TeacherOptions

@@ -11,7 +11,7 @@ from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
-    from sft_toolkit.runner import RunOptions
+    from sft_toolkit.run_options import RunOptions
 
 
 @teacher_command

@@ -6,15 +6,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.drivers import run_ordered
-from sft_toolkit.errors import RecordError, ToolkitError, UsageError
-from sft_toolkit.formats import parse_record
+from sft_toolkit.errors import UsageError
+from sft_toolkit.passes import no_records, read_batches
+from sft_toolkit.run_options import RunOptions, Summary
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import encode_row, open_sink
 from sft_toolkit.shards.output import (
@@ -26,86 +26,14 @@ from sft_toolkit.shards.output import (
 )
 from sft_toolkit.shards.records import to_row
 from sft_toolkit.shards.schemas import RECORDS, kind_of
-from sft_toolkit.shards.segments import Row
-from sft_toolkit.shards.sources import STDIN, Block, Source, copy_stdin
+from sft_toolkit.shards.sources import STDIN, Block, Source
 from sft_toolkit.shards.writer import describe, shard_writer
-from sft_toolkit.stages.base import Counters, Outcome, Progress, SetAside, Stage
+from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
 
-ROWS_PER_SHARD = 10_000
 _ROWS_PER_STREAMED_BLOCK = 512
-_BATCH_ROWS = 256
-_BATCH_BYTES = 16 << 20
+_DRY_RUN_ROWS = 256
 
 Task = TypeVar("Task")
-Result = TypeVar("Result")
-Measured = TypeVar("Measured")
-Batches = Iterator[list[Conversation]]
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What every stage command shares. `origins` says, per option, where its value came from."""
-
-    inputs: list[str] = field(default_factory=lambda: [STDIN])
-    stdin_copy: Path | None = None
-    output: str = STDIN
-    source_format: str = "auto"
-    seed: int = 0
-    workers: int = 0
-    rows_per_shard: int = ROWS_PER_SHARD
-    part: tuple[int, int] = (0, 1)
-    quarantine: bool = False
-    quarantine_file: str | None = None
-    force: bool = False
-    resume: bool = False
-    dry_run: bool = False
-    driver: str = "local"
-    told: str = "text"
-    options: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
-    progress: Callable[[Progress], None] = lambda progress: None
-
-    def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
-        """Yield `work(task)` for each task, in order, from the chosen driver."""
-        return run_ordered(self.driver, tasks, work, self.workers)
-
-    @property
-    def resolved_options(self) -> dict[str, Any]:
-        """Each option's value and where that came from, as the manifest tells it."""
-        return {
-            name: {"value": value, "from": self.origins.get(name, "default")} for name, value in self.options.items()
-        }
-
-    @property
-    def to_folder(self) -> bool:
-        return self.output != STDIN and not self.output.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst"))
-
-
-@dataclass
-class Summary:
-    """What a run did, for a person (and, with `to_json`, for a program)."""
-
-    stage: str
-    output: str
-    counters: Counters
-    seconds: float
-    tokens: int = 0
-    shards: int = 0
-    finished_before: bool = False
-    complete: bool = True
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "output": self.output,
-            **self.counters.to_json(),
-            "tokens": self.tokens,
-            "shards": self.shards,
-            "seconds": round(self.seconds, 3),
-            "complete": self.complete,
-            **self.facts,
-        }
 
 
 def run_stage(stage: Stage, run: RunOptions) -> Summary:
@@ -136,61 +64,6 @@ def forget_output(stage: Stage, run: RunOptions) -> None:
     """Take back that this part of a checked shard folder is finished: the same inputs now give other rows."""
     pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
     OutputFolder(Path(run.output)).forget(pins, run.part)
-
-
-@contextmanager
-def readable_twice(run: RunOptions) -> Iterator[RunOptions]:
-    """The run, with a temporary copy of standard input where it reads that: for commands of two passes."""
-    if Source(run.inputs).repeatable:
-        yield run
-        return
-    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        yield replace(run, stdin_copy=copy_stdin(Path(folder)))
-
-
-def measure_blocks(
-    measure: Callable[[Batches, Outcome], Measured], run: RunOptions
-) -> Iterator[tuple[Measured, Counters]]:
-    """What `measure` finds in the batches of each block, in order, and the block's account; nothing is written.
-
-    For passes that look at all records before a stage can begin. Raises as `run_stage` does.
-    """
-    work = partial(_measure_block, measure, run.quarantine, run.source_format)
-    empty = True
-    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        blocks = Source(run.inputs, run.stdin_copy).blocks(run.rows_per_shard, Path(spool))
-        for measured in run.drive(blocks, work):
-            empty = False
-            yield measured
-    if empty:
-        raise no_records(run)
-
-
-def _measure_block(
-    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, source_format: str, block: Block
-) -> tuple[Measured, Counters]:
-    outcome = Outcome(quarantine)
-    measured = measure(read_batches(block, outcome, source_format), outcome)
-    block.discard()
-    return measured, outcome.counters
-
-
-def read_batches(block: Block, outcome: Outcome, source_format: str) -> Batches:
-    """The block's conversations in bounded batches; rows that cannot be read are told to `outcome`."""
-    batch: list[Conversation] = []
-    size = 0
-    for row in block.read():
-        outcome.counters.records_in += 1
-        conversation = _parsed(row, outcome, source_format)
-        if conversation is None:
-            continue
-        batch.append(conversation)
-        size += row.size
-        if len(batch) == _BATCH_ROWS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def write_blocks(
@@ -225,20 +98,6 @@ def _unless_finished(
     if discard is not None:
         discard(task)
     return done
-
-
-def _parsed(row: Row, outcome: Outcome, source_format: str) -> Conversation | None:
-    try:
-        if row.error is not None:
-            raise row.error
-        conversation = parse_record(row.record, source_format)
-    except RecordError as error:
-        outcome.unreadable(row.origin, error, row.record)
-        return None
-    conversation.origin = row.origin
-    for note in conversation.notes:
-        outcome.note(note)
-    return conversation
 
 
 def _rows(stage: Stage, block: Block, outcome: Outcome, source_format: str) -> Iterator[Any]:
@@ -379,17 +238,12 @@ def _dry_run(stage: Stage, run: RunOptions, source: Source) -> Summary:
     outcome = Outcome(run.quarantine)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        block = next(source.blocks(_BATCH_ROWS, Path(spool)), None)
+        block = next(source.blocks(_DRY_RUN_ROWS, Path(spool)), None)
         if block is None:
             raise no_records(run)
         for _ in _rows(stage, block, outcome, run.source_format):
             pass
     return Summary(f"{stage.name} (dry run)", "nothing", outcome.counters, time.monotonic() - begun)
-
-
-def no_records(run: RunOptions) -> ToolkitError:
-    """The error for inputs without a single record."""
-    return ToolkitError(f"{', '.join(run.inputs)}: no records", "is the input empty?")
 
 
 def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.runner import Batches, RunOptions, measure_blocks
+from sft_toolkit.passes import Batches, measure_blocks
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.souping.profiles import NgramCounts, count_ngrams
 from sft_toolkit.stages.base import Counters, Outcome
 

@@ -16,7 +16,8 @@ import polars as pl
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.labelers.effort import fit
-from sft_toolkit.runner import Batches, RunOptions, measure_blocks
+from sft_toolkit.passes import Batches, measure_blocks
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.base import Counters, Outcome
 from sft_toolkit.stages.effort_edges import FittedEdges
 from sft_toolkit.stages.effort_lengths import LengthSource

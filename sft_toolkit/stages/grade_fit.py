@@ -18,7 +18,8 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import key, uniform
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.labelers.agreement import Agreement, agreement
-from sft_toolkit.runner import Batches, RunOptions, measure_blocks
+from sft_toolkit.passes import Batches, measure_blocks
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.base import Counters, Outcome
 from sft_toolkit.stages.grade_labels import LabelColumn, prompt_text, settle
 from sft_toolkit.stages.grade_model import Grader, students

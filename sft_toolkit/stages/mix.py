@@ -20,15 +20,9 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
-from sft_toolkit.runner import (
-    RunOptions,
-    Summary,
-    aside_sink,
-    check_stream_options,
-    no_records,
-    readable_twice,
-    write_blocks,
-)
+from sft_toolkit.passes import no_records, readable_twice
+from sft_toolkit.run_options import RunOptions, Summary
+from sft_toolkit.runner import aside_sink, check_stream_options, write_blocks
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import open_sink

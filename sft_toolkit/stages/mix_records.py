@@ -16,7 +16,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError
 from sft_toolkit.json_text import encode
-from sft_toolkit.runner import read_batches
+from sft_toolkit.passes import read_batches
 from sft_toolkit.shards.schemas import RECORDS
 from sft_toolkit.shards.sources import Block
 from sft_toolkit.stages.base import Outcome

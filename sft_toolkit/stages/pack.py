@@ -20,7 +20,8 @@ from sft_toolkit.json_text import encode
 from sft_toolkit.packers import Packing, best_fit_decreasing, next_k_fit
 from sft_toolkit.packers.attention_cost import PackingStatistics, attention_costs, packing_statistics
 from sft_toolkit.packers.balance import DataSetMix
-from sft_toolkit.runner import RunOptions, Summary, write_blocks
+from sft_toolkit.run_options import RunOptions, Summary
+from sft_toolkit.runner import write_blocks
 from sft_toolkit.shards.documents import DocumentReader
 from sft_toolkit.shards.folder import ShardFolder, rendering_of
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.runner import RunOptions
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.shards.documents import DOCUMENT, ScannedBatch, scan
 from sft_toolkit.shards.output import OutputFolder
 from sft_toolkit.stages.base import Counters, SetAside

@@ -11,15 +11,9 @@ from pathlib import Path
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
-from sft_toolkit.runner import (
-    RunOptions,
-    Summary,
-    check_output,
-    forget_output,
-    read_batches,
-    readable_twice,
-    run_stage,
-)
+from sft_toolkit.passes import read_batches, readable_twice
+from sft_toolkit.run_options import RunOptions, Summary
+from sft_toolkit.runner import check_output, forget_output, run_stage
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stages.base import Counters, Outcome
 from sft_toolkit.teachers.asking import Asker, AskingState

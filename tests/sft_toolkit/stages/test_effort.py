@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.labelers.effort import Edges, EdgeTable
-from sft_toolkit.runner import RunOptions
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.base import Outcome
 from sft_toolkit.stages.effort import EffortStage
 from sft_toolkit.stages.effort_edges import FittedEdges, read_edges

@@ -12,7 +12,7 @@ import pytest
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.labelers.agreement import agreement
-from sft_toolkit.runner import RunOptions
+from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.base import Outcome
 from sft_toolkit.stages.grade import GradeStage
 from sft_toolkit.stages.grade_collect import ColumnLabels, default_rubric, read_vote

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
-from sft_toolkit.runner import RunOptions, Summary
+from sft_toolkit.run_options import RunOptions, Summary
 from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.stages.mix import MixOptions, run_mix
 from sft_toolkit.stages.mix_choice import AS_ASKED, FILTERED, NOT_IN_MIXTURE, NOTE, apportion, choose, occurrence

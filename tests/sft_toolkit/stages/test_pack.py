@@ -12,7 +12,7 @@ import pytest
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.json_text import decode
-from sft_toolkit.runner import RunOptions, Summary
+from sft_toolkit.run_options import RunOptions, Summary
 from sft_toolkit.shards.documents import DOCUMENT
 from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.packed_index import read_index
