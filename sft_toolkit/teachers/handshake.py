@@ -16,7 +16,7 @@ from sft_toolkit.teachers.teacher import RawReply, Setback
 CANARY_OPENER = "1, 2, 3, 4, 5, 6, 7, 8,"
 _CONTINUED = re.compile(r"\s*9\b")
 _CANARY = [{"role": "user", "content": "Count from 1 to 12, then say done."}]
-_CANARY_TOKENS = 512
+_CANARY_TOKENS, _RENDERED_CANARY_TOKENS = 512, 16
 _TRIES = 3
 
 
@@ -64,7 +64,8 @@ async def _why_not(endpoint: Endpoint, asking: Asking) -> str | None:
         rendered = await endpoint.rendered_by_server(chat_body(asking, canary))
         if rendered is not None:
             return None if holds_opener(rendered, CANARY_OPENER) else "the server renders it outside of open thinking"
-    parameters = {**asking.parameters, "max_tokens": _CANARY_TOKENS, "temperature": 0}
+    tokens = _RENDERED_CANARY_TOKENS if asking.prefill == COMPLETIONS else _CANARY_TOKENS
+    parameters = {**asking.parameters, "max_tokens": tokens, "temperature": 0}
     raw = await _persistently(endpoint, replace(asking, parameters=parameters), canary)
     if raw.status >= 400:
         return read_reply(raw).refusal

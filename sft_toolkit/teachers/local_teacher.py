@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
+import io
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -76,10 +78,10 @@ class LocalTeacher:
             import transformers
         except ImportError as fault:
             raise ToolkitError("a local teacher needs transformers", "pip install 'kolibri-sft[train]'") from fault
-        transformers.utils.logging.disable_progress_bar()
         options = {"gguf_file": self._gguf} if self._gguf else {}
         try:
-            return getattr(transformers, kind).from_pretrained(self._folder, local_files_only=True, **options)
+            with contextlib.redirect_stderr(io.StringIO()):  # progress bars of loading, one for each kind of weights
+                return getattr(transformers, kind).from_pretrained(self._folder, local_files_only=True, **options)
         except (OSError, ValueError, ImportError) as fault:
             reason = str(fault).splitlines()[0]
             raise ToolkitError(f"{self._folder}: no model that transformers can load: {reason}") from fault

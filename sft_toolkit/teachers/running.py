@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
@@ -49,10 +51,38 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
         if options.rejudge and earlier is None:
             raise UsageError(f"{stage.journal}: no journal", "--rejudge reads the replies of an earlier run")
         conductor = _Conductor(stage, run, options)
-        state = asyncio.run(conductor.conduct(earlier))
+        state = _run_until_terminated(conductor.conduct(earlier))
         summary = run_stage(conductor.stage, _judging(conductor.stage, run, grown=state.answered > 0))
     summary.facts["teacher"] = {**state.to_json(), "prefill": conductor.stage.asking.prefill}
     return summary
+
+
+def _run_until_terminated(work: Coroutine[Any, Any, AskingState]) -> AskingState:
+    """Run to the end, or to SIGTERM: the work is then cancelled in good order before the signal takes its course."""
+    handler = signal.getsignal(signal.SIGTERM)
+    terminated = False
+
+    async def cancellable() -> AskingState:
+        task = asyncio.current_task()
+
+        def cancel() -> None:
+            nonlocal terminated
+            terminated = True
+            if task is not None:
+                task.cancel()
+
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, cancel)
+        return await work
+
+    try:
+        return asyncio.run(cancellable())
+    except asyncio.CancelledError:
+        if not terminated:
+            raise
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    signal.raise_signal(signal.SIGTERM)
+    raise AssertionError("unreachable: the signal ends the run")
 
 
 def default_journal(output: str) -> Path:

@@ -7,6 +7,8 @@ import subprocess
 import time
 from collections import Counter
 
+import pytest
+
 from tests.conftest import cli_command
 
 SECRET = "sk-test-0123456789abcdef"
@@ -100,6 +102,18 @@ def test_an_endpoint_that_goes_away_ends_in_exit_code_75_and_the_same_command_fi
     assert found.returncode == 0, found.stderr
     summary = json.loads(found.stderr)
     assert (summary["out"], summary["teacher"]["kept"]) == (200, before)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_the_run_at_once_with_its_code_and_without_a_traceback(serve, prompts, tmp_path, number, code):
+    server = serve(delay=5)
+    process = subprocess.Popen(command(prompts(50), tmp_path / "out", server.url), stderr=subprocess.PIPE)
+    while not asked(server):
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert b"Traceback" not in said
 
 
 def test_a_storm_of_429_burns_nobodys_attempts(serve, prompts, tmp_path):
