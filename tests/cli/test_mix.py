@@ -118,3 +118,18 @@ def test_wrong_use_is_one_line_and_an_exit_code(
     assert (done.returncode, done.stdout) == (code, b"")
     assert message in done.stderr.decode()
     assert done.stderr.decode().count("\n") == 1
+
+
+def test_tokens_of_records_are_those_that_render_makes_of_the_mixture(
+    run_cli: RunCli, sample_data: Path, tmp_path: Path
+) -> None:
+    records, tokenizer = sample_data / "bakery_tools.jsonl", sample_data / "tokenizer"
+    (tmp_path / "m.toml").write_text("[datasets.bakery_tools]\nepochs = 1.5\n")
+    options = ("--mixture", tmp_path / "m.toml", "--tokenizer", tokenizer, "--json")
+    mixed = run_cli("mix", records, *options, "-o", tmp_path / "mixed.jsonl")
+    assert mixed.returncode == 0, mixed.stderr
+    rendered = run_cli("render", tmp_path / "mixed.jsonl", "--tokenizer", tokenizer, "-o", tmp_path / "T", "--json")
+    assert rendered.returncode == 0, rendered.stderr
+    summary, made = json.loads(mixed.stderr), json.loads(rendered.stderr)
+    assert (made["tokens"], made["out"]) == (summary["tokens"], summary["out"])
+    assert summary["notes"]["copies"] > 0
