@@ -29,7 +29,7 @@ from sft_toolkit.training.model import PackedModel
 from sft_toolkit.training.packed_shards import IGNORED
 from sft_toolkit.training.sequences import PackedSequence
 
-SEQUENCES = 6
+SEQUENCES = 4
 SHAPE = {
     "vocab_size": 8192,
     "hidden_size": 384,

@@ -27,7 +27,7 @@ _COMPLETE = ".metadata"
 
 
 class Checkpoints:
-    """The checkpoints of one run; all methods but `complete_steps` are collective. Leaving it waits for the last."""
+    """The checkpoints of one run; all methods are collective. Leaving it waits for the last to be written."""
 
     def __init__(self, folder: Path, ranks: Ranks, keep: int) -> None:
         self._folder = folder
@@ -43,10 +43,6 @@ class Checkpoints:
     ) -> None:
         self.wait()
 
-    def complete_steps(self) -> list[int]:
-        """Steps that a checkpoint exists of, in order."""
-        return sorted(int(path.parent.name.removeprefix("step-")) for path in self._folder.glob(f"step-*/{_COMPLETE}"))
-
     def save(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
         """Copy the state after `step` steps and write it in the background, once the one before is written."""
         self.wait()
@@ -58,7 +54,7 @@ class Checkpoints:
         self._saving = dcp.async_save(state, checkpoint_id=place, process_group=self._ranks.background)
 
     def wait(self) -> None:
-        """Wait until the last checkpoint is on the disk, then remove those that are too many."""
+        """Wait until the last checkpoint is on the disk, then remove older ones and what others left unfinished."""
         if self._saving is None:
             return
         saving, self._saving = self._saving, None
@@ -68,8 +64,9 @@ class Checkpoints:
             message = f"{self._folder}: a checkpoint could not be written: {fault}"
             raise ToolkitError(message, "is the disk full?") from fault
         if self._ranks.leads:
-            for step in self.complete_steps()[: -self._keep]:
-                _remove(self._place(step))
+            kept = [self._place(step) for step in complete_steps(self._folder)[-self._keep :]]
+            for place in set(self._folder.glob("step-*")).difference(kept):
+                _remove(place)
 
     def load(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
         """Restore what `save` saw. A rank that did not exist then keeps its random state."""
@@ -86,6 +83,11 @@ class Checkpoints:
 
     def _place(self, step: int) -> Path:
         return self._folder / f"step-{step:08d}"
+
+
+def complete_steps(folder: Path) -> list[int]:
+    """Steps that a complete checkpoint in `folder` exists of, in order."""
+    return sorted(int(path.parent.name.removeprefix("step-")) for path in folder.glob(f"step-*/{_COMPLETE}"))
 
 
 def _state(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:

@@ -89,9 +89,13 @@ def _memory(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Memor
 
 
 def _activations_per_token(config: Any) -> int:
-    """Numbers that one layer keeps of a token for the way back: norms, attention, gated feed-forward."""
+    """Numbers that one layer keeps of a token for the way back.
+
+    Three for each norm; of queries and keys as they are projected, normed, scaled and turned; of the values, of
+    attention's result and its copy; four for the gated feed-forward.
+    """
     head_width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    attention = 2 * head_width * (config.num_attention_heads + config.num_key_value_heads)
+    attention = head_width * (6 * config.num_attention_heads + 5 * config.num_key_value_heads)
     experts = getattr(config, "num_experts_per_tok", None)
     inner = experts * getattr(config, "moe_intermediate_size", config.intermediate_size) if experts else None
     return 6 * config.hidden_size + attention + 4 * (inner or config.intermediate_size)

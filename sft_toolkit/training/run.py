@@ -13,7 +13,7 @@ from transformers.utils import logging
 from sft_toolkit.draws import key
 from sft_toolkit.errors import UsageError
 from sft_toolkit.packers import Plan, plan_for
-from sft_toolkit.training.checkpoints import Checkpoints
+from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
 from sft_toolkit.training.flops import Flops
@@ -62,7 +62,7 @@ def _train(
     options: TrainOptions, config: PreTrainedConfig, ranks: Ranks, folder: RunFolder, reader: Reader
 ) -> PackedModel:
     recipe = options.recipe
-    planned_ranks = _told_by_lead(ranks, folder, options.resume)
+    planned_ranks, done = _beginning(ranks, folder, options.resume)
     plan_of(recipe, reader.packed, ranks.count)
     order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
     evaluated = _open(options.evaluation, config, ranks, options.checksums) if options.evaluation else None
@@ -72,7 +72,8 @@ def _train(
     figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed.index))
     trainer = Trainer(options, ranks, model, reader, order, figures)
     checkpoints = Checkpoints(folder.checkpoints, ranks, options.keep)
-    trainer.resume(checkpoints)
+    if done:
+        trainer.resume(checkpoints, done)
     reports: list[Report] = []
     if ranks.leads:
         folder.pin(planned_ranks)
@@ -95,8 +96,10 @@ def _open(path: Path, config: PreTrainedConfig, ranks: Ranks, checksums: bool) -
     return reader
 
 
-def _told_by_lead(ranks: Ranks, folder: RunFolder, resume: bool) -> int:
-    """The ranks that the plan is made for; one rank alone looks into the folder."""
-    told = [folder.planned_ranks(ranks.count, resume=resume) if ranks.leads else 0]
-    dist.broadcast_object_list(told, src=0, group=ranks.background)
-    return told[0]
+def _beginning(ranks: Ranks, folder: RunFolder, resume: bool) -> tuple[int, int]:
+    """The ranks that the plan is made for, and the steps that are done; one rank looks into the folder for all."""
+    found = [0, 0]
+    if ranks.leads:
+        found = [folder.planned_ranks(ranks.count, resume=resume), max(complete_steps(folder.checkpoints), default=0)]
+    dist.broadcast_object_list(found, src=0, group=ranks.background)
+    return found[0], found[1]

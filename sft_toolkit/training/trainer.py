@@ -58,11 +58,10 @@ class Trainer:
         self.steps = options.recipe.steps or options.recipe.epochs * order.steps_per_epoch
         self.done = 0
 
-    def resume(self, checkpoints: Checkpoints) -> None:
-        """Go on from the newest checkpoint, if there is one."""
-        if complete := checkpoints.complete_steps():
-            self.done = complete[-1]
-            checkpoints.load(self.done, self._model, self._optimizer)
+    def resume(self, checkpoints: Checkpoints, step: int) -> None:
+        """Go on from the checkpoint of `step`."""
+        checkpoints.load(step, self._model, self._optimizer)
+        self.done = step
 
     def run(self, checkpoints: Checkpoints, reports: Sequence[Report], evaluation: Evaluation | None) -> None:
         """Train to the end. After SIGTERM or SIGINT to any rank: finish the step, save, raise SystemExit(128 + it)."""

@@ -31,9 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--init", "config", "--warmup", "0.5", "--decay", "0.6"], "leave no step between them"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(
-    run_cli: RunCli, data: Path, arguments: list[str], message: str
-) -> None:
+def test_wrong_use_is_one_line_and_exit_code_2(run_cli: RunCli, data: Path, arguments: list[str], message: str) -> None:
     done = run_cli("train", "packed", "-o", "run", *arguments, cwd=data)
     assert done.returncode == 2
     assert message in done.stderr.decode()

@@ -163,3 +163,28 @@ def test_killed_and_terminated_runs_go_on_bit_for_bit_and_on_one_rank_too(
     assert before
     for one, two in zip(rows(data / "fewer"), rows(two_ranks), strict=True):
         assert one["loss"] == pytest.approx(two["loss"], abs=1e-6)
+
+
+def test_ranks_end_with_their_launcher_and_save_first(data: Path) -> None:
+    running = start(*command(data, "orphans"), "--nproc", 2)
+    wait_until(lambda: len(complete(data / "orphans")) >= 1, running)
+    ranks = psutil.Process(running.pid).children(recursive=True)
+    running.kill()
+    running.wait()
+    assert not psutil.wait_procs(ranks, timeout=120)[1]
+    last = rows(data / "orphans")[-1]["step"]
+    assert last < STEPS
+    assert complete(data / "orphans")[-1].name == f"step-{last:08d}"
+
+
+def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:
+    wide = tiny_config()
+    wide.intermediate_size, wide.max_position_embeddings = 100_000, 4096
+    wide.save_pretrained(tmp_path / "config")
+    packed = write_packed(tmp_path, [Document("long", [1] * 4096, [False] + [True] * 4095)], capacity=4096)
+    arguments = cli_command("train", packed, "-o", tmp_path / "run", "--init", tmp_path / "config")
+    limited = ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "bash", *arguments]
+    done = subprocess.run(limited, capture_output=True, env={**os.environ, **ONE_THREAD})
+    assert done.returncode == 1
+    expected = "error: step 1: out of memory on a sequence of 4,096 tokens; try --activation-checkpointing\n"
+    assert done.stderr.decode() == expected

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, DistributedSampler
+from accelerate.data_loader import BatchSamplerShard
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, SequentialSampler
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
 from sft_toolkit.packers import FILLER, window_plan
@@ -40,6 +41,14 @@ def test_each_rank_of_a_distributed_sampler_reads_its_column_of_the_plan(packed:
         lengths = [batch["input_ids"].size(1) for batch in loader]
         column = plan.epoch(0)[:, :, rank].ravel().tolist()
         assert lengths == [len(PackedFolder(packed).sequence(number).input_ids) for number in column]
+
+
+def test_accelerate_deals_ranks_the_same_columns(packed: Path) -> None:
+    shards = PackedShards(packed, ranks=2, microbatches=2)
+    batches = BatchSampler(SequentialSampler(shards), batch_size=1, drop_last=False)
+    for rank in (0, 1):
+        dealt = [place for (place,) in BatchSamplerShard(batches, num_processes=2, process_index=rank)]
+        assert dealt == list(range(rank, len(shards), 2))
 
 
 def test_collation_joins_documents_and_starts_positions_anew(packed: Path) -> None:
