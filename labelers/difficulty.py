@@ -69,7 +69,7 @@ def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
         "centre": prompts.surface.mean(axis=0),
         "spread": prompts.surface.std(axis=0) + 1e-9,
     }
-    columns, found = _columns(arrays, prompts), np.unique(levels)
+    columns, found = tfidf_and_surface(arrays, prompts), np.unique(levels)
     weights = np.zeros((count, columns.shape[1] + 1), np.float32)
     weights[np.setdiff1d(np.arange(count), found), -1] = _NEVER
     if len(found) > 1:
@@ -80,10 +80,10 @@ def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
 
 
 def _linear_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
-    return _softmax(_columns(arrays, prompts) @ arrays["weights"][:, :-1].T + arrays["weights"][:, -1])
+    return _softmax(tfidf_and_surface(arrays, prompts) @ arrays["weights"][:, :-1].T + arrays["weights"][:, -1])
 
 
-def _columns(arrays: Arrays, prompts: Prompts) -> Matrix:
+def tfidf_and_surface(arrays: Arrays, prompts: Prompts) -> Matrix:
     """tf-idf of the n-grams, each row of length 1, and the standardised surface beside it.
 
     All of it sparse: a row's product then hangs on that row alone, not on how many others there are.

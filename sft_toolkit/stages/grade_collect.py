@@ -30,6 +30,11 @@ def default_rubric(levels: Sequence[str]) -> str:
     return _RUBRIC.format(levels=", ".join(levels))
 
 
+def question(prompt: str) -> str:
+    """How a prompt is put before the teacher."""
+    return _REQUEST.format(prompt=prompt[:_MOST_CHARACTERS])
+
+
 @dataclass(frozen=True)
 class ColumnLabels(Stage):
     """Takes labels from a column; records without one are left out."""
@@ -68,11 +73,10 @@ class TeacherLabels(TeacherStage):
     def requests(self, conversation: Conversation) -> Iterator[Request]:
         """One question per vote; none for a record without a prompt."""
         try:
-            prompt = prompt_text(conversation)[:_MOST_CHARACTERS]
+            prompt = prompt_text(conversation)
         except RecordError:
             return
-        question = _REQUEST.format(prompt=prompt)
-        messages = [{"role": "system", "content": self.rubric}, {"role": "user", "content": question}]
+        messages = [{"role": "system", "content": self.rubric}, {"role": "user", "content": question(prompt)}]
         for vote in range(self.votes):
             yield Request(messages, vote)
 

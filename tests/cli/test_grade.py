@@ -87,13 +87,10 @@ def test_the_report_is_json_for_programs_and_stays_with_the_student(
 
 def graded_by(serve: Callable[..., Running], path: Path) -> Running:
     """A teacher that answers with each record's label, in a sentence."""
-    from sft_toolkit.stages.grade_collect import _REQUEST
+    from sft_toolkit.stages.grade_collect import question
 
     rows = lines(path.read_bytes())
-    answers = {
-        _REQUEST.format(prompt=row["messages"][0]["content"]): {"content": f"**{row['label'].title()}**."}
-        for row in rows
-    }
+    answers = {question(row["messages"][0]["content"]): {"content": f"**{row['label'].title()}**."} for row in rows}
     return serve(answers=answers)
 
 

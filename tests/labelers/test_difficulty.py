@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from sft_toolkit.labelers import bag_of_ngrams
-from sft_toolkit.labelers.difficulty import STUDENTS, _columns, prompts_of, stacked
+from sft_toolkit.labelers.difficulty import STUDENTS, prompts_of, stacked, tfidf_and_surface
 from sft_toolkit.labelers.prompt_features import BUCKETS, MOST_CHARACTERS, SURFACE, ngrams, shortened, surface
 
 WORDS = ("add", "subtract", "prove", "the", "sum", "of", "integral", "7", "12", "4096", "find", "all", "x", "such")
@@ -98,7 +98,7 @@ def test_the_linear_student_is_scikit_learns_logistic_regression(levels: int) ->
     texts, labels = sums(120, levels)
     prompts = prompts_of(texts)
     arrays = STUDENTS["linear"].fit(prompts, labels, levels)
-    columns = _columns(arrays, prompts)
+    columns = tfidf_and_surface(arrays, prompts)
     reference = LogisticRegression(C=1.0, max_iter=200, tol=1e-3).fit(columns, labels).predict_proba(columns)
     assert STUDENTS["linear"].probabilities(arrays, prompts) == pytest.approx(reference, abs=1e-5)
 
@@ -107,7 +107,7 @@ def test_rows_of_tf_idf_have_length_one_and_rare_ngrams_weigh_more() -> None:
     texts = ["common rare", *["common"] * 8]
     prompts = prompts_of(texts)
     arrays = STUDENTS["linear"].fit(prompts, np.array([0, 1] * 4 + [0]), 2)
-    grams = _columns(arrays, prompts)[:, :BUCKETS]
+    grams = tfidf_and_surface(arrays, prompts)[:, :BUCKETS]
     assert np.sqrt(grams.multiply(grams).sum(axis=1)) == pytest.approx(1)
     assert sorted(set(arrays["idf"].round(4).tolist())) == pytest.approx(
         [1.0, np.log(10 / 2) + 1, np.log(10) + 1], abs=1e-3
