@@ -16,6 +16,7 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.passes import read_batches, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
 from sft_toolkit.runner import check_output, forget_output, run_stage
+from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stages.base import Counters, Outcome
 from sft_toolkit.teachers.asking import Asker, AskingState
@@ -150,7 +151,7 @@ class _Conductor:
             with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
                 blocks = self._blocks(Path(spool))
                 self._state.all_rows = sum(block.rows for block in blocks)
-                if not self._all_answered(blocks, journal.replies):
+                if self._any_missing(blocks, journal.replies):
                     if self._teacher is None:
                         await self._shake_hands()
                     await self._asker(journal).ask_all(self._requests(blocks))
@@ -163,11 +164,15 @@ class _Conductor:
         blocks = Source(self._run.inputs, self._run.stdin_copy).blocks(self._run.rows_per_shard, spool)
         return [block for block in blocks if block.index % count == index]
 
-    def _all_answered(self, blocks: list[Block], replies: Replies) -> bool:
-        if not len(replies.index):
-            return False
-        keys = (self.stage.asking.key(request) for _, request in self._numbered_requests(blocks))
-        return all(key in replies for key in keys)
+    def _any_missing(self, blocks: list[Block], replies: Replies) -> bool:
+        """Whether a question is unanswered. Raises ToolkitError for an id that occurs twice, before it is paid for."""
+        ledger, missing = IdLedger(), False
+        for batch in _batches(blocks, self._run):
+            if self.stage.draws:
+                ledger.add([conversation.id for conversation in batch])
+            requests = (request for conversation in batch for request in self.stage.requests(conversation))
+            missing = missing or any(self.stage.asking.key(request) not in replies for request in requests)
+        return missing
 
     def _asker(self, journal: Journal) -> Asker:
         assert self._teacher is not None
@@ -193,10 +198,13 @@ class _Conductor:
 
 
 def _conversations(blocks: list[Block], run: RunOptions) -> Iterator[Conversation]:
+    return (conversation for batch in _batches(blocks, run) for conversation in batch)
+
+
+def _batches(blocks: list[Block], run: RunOptions) -> Iterator[list[Conversation]]:
     """Every record that can be read; what cannot be is told when the output is made, or stops the run now."""
     for block in blocks:
-        for batch in read_batches(block, Outcome(run.quarantine), run.source_format):
-            yield from batch
+        yield from read_batches(block, Outcome(run.quarantine), run.source_format)
 
 
 def _dry_run(stage: TeacherStage, run: RunOptions) -> Summary:

@@ -158,6 +158,20 @@ def test_the_output_must_be_free_before_anything_is_asked(run_cli, serve, prompt
     assert asked(server) == []
 
 
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b'{"id": "p0", "messages": [{"role": "user", "content": "x"}]}\n', "'p0' occurs more than once"),
+        (b"{\n", "JSON"),
+    ],
+)
+def test_faulty_input_is_told_before_anything_is_asked(run_cli, serve, prompts, tmp_path, line, says):
+    server, source = serve(), prompts(3)
+    source.write_bytes(source.read_bytes() + line)
+    assert says in distill(run_cli, source, tmp_path / "out", server.url, code=1)
+    assert asked(server) == []
+
+
 def test_a_dry_run_counts_the_questions_and_asks_none(run_cli, serve, prompts, tmp_path):
     server = serve()
     summary = distill(run_cli, prompts(7), tmp_path / "out", server.url, "--samples", "3", "-n")
