@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,7 @@ def train(
         quiet=quiet,
     )
     _require_torch()
+    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers draws a bar over a GGUF file whatever it is told
     from sft_toolkit.training.launch import launch, launched
 
     if bf16 is None and _on_cuda():

@@ -71,6 +71,8 @@ def _flash(
 ) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
+    if query.dtype == torch.float32:
+        raise ToolkitError("attention on CUDA does not compute in float32", "use --bf16")
     tokens_first = (states[0].transpose(0, 1) for states in (query, key, value))
     out = varlen_attn(
         *tokens_first, bounds, bounds, longest, longest, scale=scaling, window_size=(-1, 0), enable_gqa=grouped

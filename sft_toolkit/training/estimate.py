@@ -13,7 +13,7 @@ from sft_toolkit.training.isolation import require_supported
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config
 from sft_toolkit.training.options import TrainOptions
-from sft_toolkit.training.run import plan_of
+from sft_toolkit.training.run import plan_of, require_work_for_all
 from sft_toolkit.training.sequences import PackedFolder
 
 _STATE_BYTES = 4 + 4 + 8
@@ -53,6 +53,7 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     recipe, packed = options.recipe, PackedFolder(options.packed)
     config = read_config(options.source)
     require_supported(config)
+    require_work_for_all(packed, ranks)
     model = empty_model(config)
     flops = Flops.of(model)
     work = flops.of_sequences(packed.index)

@@ -51,10 +51,14 @@ def train(options: TrainOptions) -> None:
                 print(f"model -> {folder.model}", file=sys.stderr)
 
 
-def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:
-    """Raises UsageError where there are fewer sequences than ranks: one of them would only wait."""
+def require_work_for_all(packed: PackedFolder, ranks: int) -> None:
+    """Raise UsageError where there are fewer sequences than ranks: one of them would only wait."""
     if len(packed) < ranks:
         raise UsageError(f"{packed.path}: {len(packed)} sequences for {ranks} ranks", "use fewer ranks")
+
+
+def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:
+    """The plan that a run begins with on `ranks` ranks."""
     return plan_for(recipe.order, packed.index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
 
 
@@ -62,8 +66,8 @@ def _train(
     options: TrainOptions, config: PreTrainedConfig, ranks: Ranks, folder: RunFolder, reader: Reader
 ) -> PackedModel:
     recipe = options.recipe
+    require_work_for_all(reader.packed, ranks.count)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
-    plan_of(recipe, reader.packed, ranks.count)
     order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
     evaluated = _open(options.evaluation, config, ranks, options.checksums) if options.evaluation else None
     model = load_sharded(options, config, ranks.mesh)
@@ -100,6 +104,7 @@ def _beginning(ranks: Ranks, folder: RunFolder, resume: bool) -> tuple[int, int]
     """The ranks that the plan is made for, and the steps that are done; one rank looks into the folder for all."""
     found = [0, 0]
     if ranks.leads:
-        found = [folder.planned_ranks(ranks.count, resume=resume), max(complete_steps(folder.checkpoints), default=0)]
+        done = max(complete_steps(folder.checkpoints), default=0) if resume else 0
+        found = [folder.planned_ranks(ranks.count, resume=resume), done]
     dist.broadcast_object_list(found, src=0, group=ranks.background)
     return found[0], found[1]

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.packers import plan_for
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
-from sft_toolkit.training.run import plan_of, train
+from sft_toolkit.training.run import require_work_for_all, train
 from sft_toolkit.training.run_folder import RunFolder
 from sft_toolkit.training.sequences import PackedFolder
 from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
@@ -144,9 +144,9 @@ def test_a_corrupt_shard_stops_the_run_before_it_begins(options: TrainOptions, t
 
 def test_fewer_sequences_than_ranks_are_refused(packed: Path) -> None:
     folder = PackedFolder(packed)
-    plan_of(Recipe(), folder, len(folder))
+    require_work_for_all(folder, len(folder))
     with pytest.raises(UsageError, match="sequences for 99 ranks"):
-        plan_of(Recipe(), folder, 99)
+        require_work_for_all(folder, 99)
 
 
 def test_a_loss_that_is_not_a_number_names_step_and_documents_and_keeps_the_last_state(
