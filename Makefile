@@ -16,7 +16,7 @@ RAW := $(filter-out %/language_traces.jsonl,$(sort $(wildcard sample_data/*.json
 MASKED := $(patsubst sample_data/%.jsonl,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
 .SECONDARY:
 
-demo: $(OUT)/plan.txt
+demo: $(OUT)/plan.txt $(OUT)/trained/answer.txt
 
 $(OUT)/records/%/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
 	$(SFT) convert $< -o $(@D) --on-error quarantine --force
@@ -65,11 +65,23 @@ wheel: $(VENV)/.test
 clean:
 	rm -rf build dist demo_output
 
+# A tiny model, two ranks, one epoch: enough to see the loss fall, not to learn anything.
+$(OUT)/trained/model/config.json: $(OUT)/packed/manifest.json sample_data/tiny_qwen3.json
+	rm -rf $(OUT)/trained
+	$(SFT) train $(<D) --init sample_data/tiny_qwen3.json --tokenizer $(TOKENIZER) -o $(OUT)/trained \
+	  --nproc 2 --learning-rate 0.003
+	touch $@
+
+$(OUT)/trained/answer.txt: $(OUT)/trained/model/config.json sample_data/answer.py
+	$(BIN)/python sample_data/answer.py $(<D) > $@.part
+	mv $@.part $@
+	@cat $@
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable .
+	$(PIP) --editable '.[train]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python

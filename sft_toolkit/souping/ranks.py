@@ -63,7 +63,7 @@ def permutation_probability(x: Floats, y: Floats, draws: int, seed: int) -> floa
 @cache
 def null_band(n: int, draws: int = 20_000, seed: int = 0, level: float = 0.95) -> float:
     """The |rho| that unrelated scores of n candidates stay below in `level` of cases: 0.65 for 10, 0.25 for 64."""
-    ranks = np.arange(1.0, n + 1)
+    ranks = np.arange(1, n + 1, dtype=np.float64)
     return float(np.quantile(np.abs(_correlation(_shuffled(ranks, draws, seed), ranks)), level))
 
 
