@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,9 +30,7 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
     partial = folder.with_name(f"{folder.name}.partial")
     for leftover in (partial, folder):
         shutil.rmtree(leftover, ignore_errors=True)
-    skeleton: Any = empty_model(config)
-    skeleton.config.dtype = dtype
-    skeleton.save_pretrained(partial, state_dict=weights)
+    empty_model(config, dtype).save_pretrained(partial, state_dict=weights)
     _save_tokenizer(source, partial)
     _require_equal(partial, weights, dtype)
     partial.rename(folder)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +64,12 @@ def read_config(source: ModelSource) -> PreTrainedConfig:
         return AutoConfig.from_pretrained(**located(source.path))
 
 
-def empty_model(config: PreTrainedConfig) -> Any:
+def empty_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Any:
     """The model on the meta device, but for buffers, which its configuration determines."""
     register_attention()
+    own = deepcopy(config)  # transformers writes dtype and attention into what it is given
     with _explained(config.name_or_path), init_empty_weights(include_buffers=False):
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation=ATTENTION)
+        return AutoModelForCausalLM.from_config(own, dtype=dtype, attn_implementation=ATTENTION)
 
 
 def load_sharded(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh) -> PackedModel:
@@ -102,7 +104,7 @@ def located(path: Path) -> dict[str, Any]:
 
 
 def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> dict[str, Tensor]:
-    source = options.source
+    source, config = options.source, deepcopy(config)
     with _explained(source.path):
         if source.init is not None:
             torch.manual_seed(options.recipe.seed)

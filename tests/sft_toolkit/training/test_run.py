@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from sft_toolkit.errors import ToolkitError, UsageError
@@ -174,3 +175,48 @@ def test_a_loss_that_is_not_a_number_names_step_and_documents_and_keeps_the_last
     assert len(losses(options)) == step - 1
     assert complete(options)[-1] == f"step-{step - 1:08d}"
     assert not (options.output / "model").exists()
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_bfloat16_checkpoint_is_trained_in_float32_and_saved_as_it_was(
+    tied: bool, options: TrainOptions, tmp_path: Path
+) -> None:
+    tiny = AutoModelForCausalLM.from_config(tiny_config(tied=tied), dtype=torch.bfloat16)
+    tiny.save_pretrained(tmp_path / "half")
+    (tmp_path / "half" / "chat_template.jinja").write_text("{{ messages }}")
+    train(replace(options, source=ModelSource(checkpoint=tmp_path / "half")))
+    saved = AutoModelForCausalLM.from_pretrained(options.output / "model", dtype="auto")
+    assert saved.dtype == torch.bfloat16
+    assert saved.config.tie_word_embeddings is tied
+    assert any(not torch.equal(saved.state_dict()[name], tensor) for name, tensor in tiny.state_dict().items())
+    assert (options.output / "model" / "chat_template.jinja").read_text() == "{{ messages }}"
+
+
+def test_a_checkpoint_that_lacks_a_tensor_is_refused(options: TrainOptions, tmp_path: Path) -> None:
+    tiny = AutoModelForCausalLM.from_config(tiny_config())
+    weights = {name: tensor for name, tensor in tiny.state_dict().items() if name != "model.norm.weight"}
+    tiny.save_pretrained(tmp_path / "torn", state_dict=weights)
+    with pytest.raises(ToolkitError, match=r"torn: has no weights for model\.norm\.weight"):
+        train(replace(options, source=ModelSource(checkpoint=tmp_path / "torn")))
+
+
+def test_a_folder_without_a_model_is_refused(options: TrainOptions, tmp_path: Path) -> None:
+    with pytest.raises(ToolkitError, match="transformers cannot load it"):
+        train(replace(options, source=ModelSource(checkpoint=tmp_path)))
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3_moe"])
+def test_every_family_learns_and_is_saved_as_transformers_saves_it(
+    family: str, options: TrainOptions, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    plain = AutoModelForCausalLM.from_config(tiny_config(family))
+    plain.save_pretrained(tmp_path / "plain")
+    recipe = replace(options.recipe, learning_rate=1e-2)
+    train(replace(options, source=ModelSource(checkpoint=tmp_path / "plain"), recipe=recipe))
+    assert losses(options)[-1] < losses(options)[0] - 0.3
+    shapes = [
+        {name: tensor.shape for name, tensor in load_file(folder / "model.safetensors").items()}
+        for folder in (tmp_path / "plain", options.output / "model")
+    ]
+    assert shapes[0] == shapes[1]
