@@ -62,8 +62,9 @@ class ModelSource:
     def __post_init__(self) -> None:
         if (self.checkpoint is None) == (self.init is None):
             raise UsageError("a model is needed, and one only", "give --model DIR or --init CONFIG")
-        if not self.path.exists():
-            raise UsageError(f"{self.path}: does not exist", "models are read from the disk, not downloaded")
+        for path in filter(None, (self.path, self.tokenizer)):
+            if not path.exists():
+                raise UsageError(f"{path}: does not exist", "models are read from the disk, not downloaded")
 
     @property
     def path(self) -> Path:

@@ -24,6 +24,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ([], "a model is needed, and one only; give --model DIR or --init CONFIG"),
         (["--model", "gone"], "gone: does not exist; models are read from the disk, not downloaded"),
+        (["--init", "config", "--tokenizer", "gone"], "gone: does not exist"),
         (["--init", "config", "--order", "sorted"], "--order sorted: unknown; choose one of window, sorted-buffer"),
         (["--init", "config", "--schedule", "step"], "--schedule step: unknown; choose one of cosine, linear, wsd"),
         (["--init", "config", "--warmup", "1.5"], "--warmup 1.5: not in [0, 1)"),
@@ -75,7 +76,7 @@ def test_a_fault_of_one_rank_is_one_line_and_ends_all(run_cli: RunCli, data: Pat
 
 def test_a_fault_that_all_ranks_meet_is_told_once(run_cli: RunCli, data: Path, tmp_path: Path) -> None:
     run = ["train", data / "packed.gone", "-o", tmp_path / "run", "--init", data / "config", "--nproc", 2]
-    done = run_cli(*run, environment={"OMP_NUM_THREADS": "1"})
+    done = run_cli(*run, "--quiet", environment={"OMP_NUM_THREADS": "1"})
     lines = done.stderr.decode().splitlines()
     assert (done.returncode, len(lines)) == (1, 1), lines
     assert "packed.gone: no shard folder" in lines[0]

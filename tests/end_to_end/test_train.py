@@ -183,7 +183,7 @@ def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:
     wide.save_pretrained(tmp_path / "config")
     packed = write_packed(tmp_path, [Document("long", [1] * 4096, [False] + [True] * 4095)], capacity=4096)
     arguments = cli_command("train", packed, "-o", tmp_path / "run", "--init", tmp_path / "config")
-    limited = ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "bash", *arguments]
+    limited = ["bash", "-c", 'ulimit -v 4000000; exec "$@"', "bash", *arguments, "--quiet"]
     done = subprocess.run(limited, capture_output=True, env={**os.environ, **ONE_THREAD})
     assert done.returncode == 1
     expected = "error: step 1: out of memory on a sequence of 4,096 tokens; try --activation-checkpointing\n"
