@@ -69,7 +69,7 @@ clean:
 $(OUT)/distilled/manifest.json: sample_data/prompts/de.jsonl | $(VENV)/.demo
 	mkdir -p $(OUT)
 	head -n 8 $< > $(OUT)/prompts.jsonl
-	$(SFT) distill $(OUT)/prompts.jsonl --teacher local:smollm2 --ab --samples 2 --max-tokens 48 \
+	$(SFT) distill $(OUT)/prompts.jsonl --teacher local:smollm2 --ab --samples 2 --max-tokens 32 \
 	  --keep ok --keep truncated --keep no_think_close -o $(@D) --force
 
 # A tiny model, two ranks, one epoch: enough to see the loss fall, not to learn anything.
