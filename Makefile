@@ -5,10 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint typecheck bench wheel clean
+.PHONY: demo pipeline test lint typecheck bench wheel clean
 
-# The demo: every sample file on its own through convert and mask, then all of them together. A target is the manifest
-# of its folder, so that only what depends on a changed input runs again. language_traces.jsonl holds no conversations.
+# The pipeline, the main part of the demo: every sample file on its own through convert and mask, then all of them
+# together. A target is the manifest of its folder, so that only what depends on a changed input runs again.
+# language_traces.jsonl holds no conversations.
 SFT := $(BIN)/kolibri-sft
 OUT ?= demo_output
 TOKENIZER := sample_data/tokenizer
@@ -16,7 +17,9 @@ RAW := $(filter-out %/language_traces.jsonl,$(sort $(wildcard sample_data/*.json
 MASKED := $(patsubst sample_data/%.jsonl,$(OUT)/masked/%/manifest.json,$(RAW:.gz=))
 .SECONDARY:
 
-demo: $(OUT)/distilled/manifest.json $(OUT)/plan.txt $(OUT)/trained/answer.txt
+demo: pipeline $(OUT)/distilled/manifest.json $(OUT)/trained/answer.txt
+
+pipeline: $(OUT)/plan.txt
 
 $(OUT)/records/%/manifest.json: sample_data/%.jsonl | $(VENV)/.demo
 	$(SFT) convert $< -o $(@D) --on-error quarantine --force

@@ -102,7 +102,7 @@ def test_a_run_killed_in_the_middle_goes_on_where_it_was_and_ends_in_the_same_by
     assert "holds an unfinished run; use --resume to go on" in refused
     reported = [path.with_suffix(".arrow").name for path in (target / ".progress").glob("part-*.json")]
     untouched = {name: (target / name).stat().st_mtime_ns for name in reported}
-    assert len(untouched) >= 4
+    assert len(untouched) >= 3, "a shard is there just before it counts, so two workers may be two behind"
     resumed = run_cli("convert", *common, "-o", target, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert {name: (target / name).stat().st_mtime_ns for name in untouched} == untouched

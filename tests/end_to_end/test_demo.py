@@ -1,4 +1,4 @@
-"""The pipeline as a user runs it: `make demo`, and the same as a shell pipe, in real processes on the sample data."""
+"""The pipeline of `make demo`, and the same as a shell pipe, in real processes on the sample data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def checkout(tmp_path: Path, sample_data: Path) -> Path:
 
 
 def _make(checkout: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["make", "demo"], cwd=checkout, capture_output=True, text=True, check=True, timeout=240)
+    return subprocess.run(["make", "pipeline"], cwd=checkout, capture_output=True, text=True, check=True, timeout=240)
 
 
 def _commands(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str]]:
