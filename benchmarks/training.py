@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ from sft_toolkit.training.model import PackedModel
 from sft_toolkit.training.packed_shards import IGNORED
 from sft_toolkit.training.sequences import PackedSequence
 
-SEQUENCES = 4
+TOKENS = 16_384
 SHAPE = {
     "vocab_size": 8192,
     "hidden_size": 384,
@@ -43,11 +44,16 @@ SHAPE = {
 }
 
 
+Steps = list[Callable[[], None]]
+
+
 def documents_of(capacity: int) -> list[np.ndarray]:
-    """Token ids of documents that fill SEQUENCES sequences, about 30 in each."""
+    """Token ids of documents that fill about TOKENS tokens of sequences, 30 in each."""
     rng = np.random.default_rng(0)
     mean = capacity / 30
-    lengths = np.clip(np.exp(rng.normal(np.log(mean) - 0.5, 1.0, 30 * SEQUENCES)), 2, capacity // 2).astype(int)
+    lengths = np.clip(np.exp(rng.normal(np.log(mean) - 0.5, 1.0, 30 * TOKENS // capacity)), 2, capacity // 2).astype(
+        int
+    )
     return [rng.integers(SHAPE["vocab_size"], size=length) for length in lengths]
 
 
@@ -64,19 +70,17 @@ def _sequence(documents: list[np.ndarray]) -> PackedSequence:
     return PackedSequence(np.concatenate(documents).astype(np.int32), mask, bounds, [])
 
 
-def per_document(sequences: list[PackedSequence]) -> Callable[[], None]:
+def per_document(sequences: list[PackedSequence]) -> Steps:
     register_attention()
     model = PackedModel(AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE), attn_implementation=ATTENTION))
-    batches = [Batch.of(sequence) for sequence in sequences]
 
-    def run() -> None:
-        for batch in batches:
-            (model(batch) / len(batch.targets)).backward()
+    def step(batch: Batch) -> None:
+        (model(batch) / len(batch.targets)).backward()
 
-    return run
+    return [partial(step, Batch.of(sequence)) for sequence in sequences]
 
 
-def masked(sequences: list[PackedSequence]) -> Callable[[], None]:
+def masked(sequences: list[PackedSequence]) -> Steps:
     return _whole_logits(_masked_inputs(sequence) for sequence in sequences)
 
 
@@ -93,7 +97,7 @@ def _masked_inputs(sequence: PackedSequence) -> dict[str, torch.Tensor]:
     }
 
 
-def padded(documents: list[np.ndarray], per_batch: int) -> Callable[[], None]:
+def padded(documents: list[np.ndarray], per_batch: int) -> Steps:
     batches = [documents[first : first + per_batch] for first in range(0, len(documents), per_batch)]
     return _whole_logits(map(_padded_inputs, batches))
 
@@ -110,24 +114,23 @@ def _padded_inputs(documents: list[np.ndarray]) -> dict[str, torch.Tensor]:
     return {"input_ids": input_ids, "attention_mask": attention_mask, "labels": labels}
 
 
-def _whole_logits(batches: Iterator[dict[str, torch.Tensor]]) -> Callable[[], None]:
+def _whole_logits(batches: Iterable[dict[str, torch.Tensor]]) -> Steps:
     model = AutoModelForCausalLM.from_config(Qwen3Config(**SHAPE), attn_implementation="sdpa")
-    prepared = list(batches)
 
-    def run() -> None:
-        for inputs in prepared:
-            model(**inputs, use_cache=False).loss.backward()
+    def step(inputs: dict[str, torch.Tensor]) -> None:
+        model(**inputs, use_cache=False).loss.backward()
 
-    return run
+    return [partial(step, inputs) for inputs in batches]
 
 
-def seconds(run: Callable[[], None]) -> float:
-    """The better of two runs, after one to warm up."""
-    run()
+def seconds(steps: Steps) -> float:
+    """The better of two passes over all steps, after one step to warm up."""
+    steps[0]()
     found = []
     for _ in range(2):
         begin = time.perf_counter()
-        run()
+        for step in steps:
+            step()
         found.append(time.perf_counter() - begin)
     return min(found)
 
@@ -147,7 +150,7 @@ def main() -> None:
             "padded": padded(documents, per_batch),
             "sorted padded": padded(by_length, per_batch),
         }
-        rates = {name: tokens / seconds(run) for name, run in ways.items()}
+        rates = {name: tokens / seconds(steps) for name, steps in ways.items()}
         for name, rate in rates.items():
             print(f"{name:16}{rate:10,.0f} tokens/s   {rates['per document'] / rate:5.2f} times slower")
 

@@ -88,7 +88,8 @@ def _require_attention_of_every_layer(model: PackedModel, batch: Batch) -> None:
 
     AttentionInterface.register(ATTENTION, recorded)
     try:
-        model(batch)
+        with torch.compiler.set_stance("force_eager"):
+            model(batch)
     finally:
         register_attention()
     config = model.causal_lm.config

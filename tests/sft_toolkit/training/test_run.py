@@ -91,6 +91,14 @@ def test_computing_activations_twice_changes_nothing(options: TrainOptions) -> N
     assert losses(again) == losses(options)
 
 
+@pytest.mark.slow
+def test_compiled_layers_learn_the_same(options: TrainOptions) -> None:
+    train(options)
+    compiled = replace(options, output=options.output.with_name("compiled"), compile=True)
+    train(compiled)
+    assert losses(compiled) == pytest.approx(losses(options), abs=1e-6)
+
+
 def test_bfloat16_learns_about_the_same(options: TrainOptions) -> None:
     train(options)
     half = replace(options, output=options.output.with_name("half"), recipe=replace(options.recipe, bf16=True))
