@@ -8,24 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, progress_display
+from sft_toolkit.cli.console import clear_progress, print_json, print_table
 from sft_toolkit.cli.execute import tell
-from sft_toolkit.cli.guard import guarded
-from sft_toolkit.cli.options import (
-    Config,
-    Debug,
-    Force,
-    Inputs,
-    Json,
-    OnError,
-    Progress,
-    Quiet,
-    SourceFormat,
-    Workers,
-    require_input_choices,
-    stage_command,
-    told,
-)
+from sft_toolkit.cli.options import Force, reading_command, stage_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
@@ -46,43 +31,26 @@ LengthColumn = Annotated[
 
 
 @app.command()
-@guarded
+@reading_command
 def fit(
+    run: RunOptions,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="JSON file for the edges.")],
-    inputs: Inputs = None,
     tokenizer: TokenizerFolder = None,
     length_column: LengthColumn = None,
-    source_format: SourceFormat = "auto",
-    workers: Workers = 0,
-    on_error: OnError = "fail",
     force: Force = False,
-    config: Config = None,
-    quiet: Quiet = False,
-    json: Json = False,
-    progress: Progress = "auto",
-    debug: Debug = False,
 ) -> None:
     """Fit the edges of each group (data set, difficulty) and write them to a file that apply reads."""
-    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.effort_fit import fit_edges
     from sft_toolkit.stages.effort_lengths import length_source
 
-    require_input_choices(source_format, on_error)
     _require_free(output, force)
-    run = RunOptions(
-        inputs=inputs or ["-"],
-        source_format=source_format,
-        workers=workers,
-        quarantine=on_error == "quarantine",
-        progress=progress_display(progress, quiet or json, "effort fit"),
-    )
     edges, counters = fit_edges(length_source(tokenizer, length_column), run)
     if not edges.reasoned:
         raise ToolkitError(
             "no exchange holds reasoning: there is nothing to fit", "see kolibri-sft convert for formats"
         )
     edges.write(output)
-    _tell_fit(edges, counters, output, told(quiet, json))
+    _tell_fit(edges, counters, output, run.told)
 
 
 @app.command()

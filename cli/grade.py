@@ -7,26 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning, progress_display
+from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
 from sft_toolkit.cli.execute import execute, tell
-from sft_toolkit.cli.guard import guarded
-from sft_toolkit.cli.options import (
-    Config,
-    Debug,
-    Force,
-    Inputs,
-    Json,
-    OnError,
-    Progress,
-    Quiet,
-    Seed,
-    SourceFormat,
-    Workers,
-    require_choice,
-    require_input_choices,
-    stage_command,
-    told,
-)
+from sft_toolkit.cli.options import Force, Seed, reading_command, require_choice, stage_command
 from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
@@ -73,10 +56,10 @@ def collect(
 
 
 @app.command()
-@guarded
+@reading_command
 def fit(
+    run: RunOptions,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the student.")],
-    inputs: Inputs = None,
     student: Annotated[
         str, typer.Option(metavar="KIND", help="linear: n-grams and surface features. fasttext: n-grams alone.")
     ] = "linear",
@@ -84,37 +67,20 @@ def fit(
         "difficulty"
     ),
     levels: Levels = _LEVELS,
-    source_format: SourceFormat = "auto",
     seed: Seed = 0,
-    workers: Workers = 0,
-    on_error: OnError = "fail",
     force: Force = False,
-    config: Config = None,
-    quiet: Quiet = False,
-    json: Json = False,
-    progress: Progress = "auto",
-    debug: Debug = False,
 ) -> None:
     """Fit a student on labels, and say how well it agrees on prompts and on data sets that it has not seen."""
-    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.stages.grade_fit import fit_grader
     from sft_toolkit.stages.grade_labels import LabelColumn, parse_levels
     from sft_toolkit.stages.grade_model import KINDS, require_free
 
-    require_input_choices(source_format, on_error)
     require_choice("--student", student, KINDS)
     require_free(output, force)
-    run = RunOptions(
-        inputs=inputs or ["-"],
-        source_format=source_format,
-        workers=workers,
-        quarantine=on_error == "quarantine",
-        progress=progress_display(progress, quiet or json, "grade fit"),
-    )
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)
     grader.write(output)
-    _tell_fit(report, counters, output, told(quiet, json))
+    _tell_fit(report, counters, output, run.told)
 
 
 @app.command()

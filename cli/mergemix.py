@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning, progress_display
+from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
     Dtype,
@@ -20,24 +20,11 @@ from sft_toolkit.cli.model_options import (
     elements_shown,
     output_options,
 )
-from sft_toolkit.cli.options import (
-    Config,
-    Debug,
-    Force,
-    Inputs,
-    Json,
-    OnError,
-    Progress,
-    Quiet,
-    Seed,
-    SourceFormat,
-    Workers,
-    require_input_choices,
-    told,
-)
+from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, told
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.souping.mixtures import Mixture
     from sft_toolkit.souping.ranking import Ranking
 
@@ -48,33 +35,17 @@ JsonReport = Annotated[bool, typer.Option("--json", help="One JSON object instea
 
 
 @app.command()
-@guarded
+@reading_command
 def cluster(
-    inputs: Inputs = None,
+    run: RunOptions,
     clusters: Annotated[int, typer.Option(help="How many clusters.", min=1)] = 3,
-    source_format: SourceFormat = "auto",
-    workers: Workers = 0,
-    on_error: OnError = "fail",
     json: JsonReport = False,
-    config: Config = None,
-    quiet: Quiet = False,
-    progress: Progress = "auto",
-    debug: Debug = False,
 ) -> None:
     """Group data sets whose words are alike, as a help for choosing the clusters."""
     from sft_toolkit.json_text import encode_text
-    from sft_toolkit.run_options import RunOptions
     from sft_toolkit.souping.profiles import cluster_datasets
     from sft_toolkit.souping.profiling import profile_datasets
 
-    require_input_choices(source_format, on_error)
-    run = RunOptions(
-        inputs=inputs or ["-"],
-        source_format=source_format,
-        workers=workers,
-        quarantine=on_error == "quarantine",
-        progress=progress_display(progress, quiet, "mergemix cluster"),
-    )
     found = cluster_datasets(profile_datasets(run)[0], clusters)
     clear_progress()
     if json:

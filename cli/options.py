@@ -7,6 +7,7 @@ import inspect
 import os
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +74,35 @@ OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: set fa
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
 
+def _reading(
+    context: typer.Context,
+    inputs: Inputs = None,
+    source_format: SourceFormat = "auto",
+    workers: Workers = 0,
+    on_error: OnError = "fail",
+    config: Config = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    progress: Progress = "auto",
+    debug: Debug = False,
+) -> RunOptions:
+    """The signature is the definition; the body gathers the values."""
+    from sft_toolkit.cli.console import progress_display
+    from sft_toolkit.formats import FORMATS
+    from sft_toolkit.run_options import RunOptions
+
+    require_choice("--format", source_format, FORMATS)
+    require_choice("--on-error", on_error, ("fail", "quarantine"))
+    return RunOptions(
+        inputs=inputs or ["-"],
+        source_format=source_format,
+        workers=workers,
+        quarantine=on_error == "quarantine",
+        told=told(quiet, json),
+        progress=progress_display(progress, quiet or json, context.command_path.partition(" ")[2]),
+    )
+
+
 def _shared(
     context: typer.Context,
     inputs: Inputs = None,
@@ -101,31 +131,23 @@ def _shared(
     progress: Progress = "auto",
     debug: Debug = False,
 ) -> RunOptions:
-    """The signature is the definition; the body gathers the values."""
-    from sft_toolkit.cli.console import progress_display
+    """As `_reading`, with what decides where output goes and what it holds."""
     from sft_toolkit.drivers import DRIVERS
-    from sft_toolkit.run_options import RunOptions
 
-    require_input_choices(source_format, on_error)
     require_choice("--driver", driver, tuple(DRIVERS))
-    return RunOptions(
-        inputs=inputs or ["-"],
+    return replace(
+        _reading(context, inputs, source_format, workers, on_error, config, quiet, json, progress, debug),
         output=output,
-        source_format=source_format,
         seed=seed,
-        workers=workers,
         rows_per_shard=rows_per_shard,
         driver=driver,
         part=_part(shard, output),
-        quarantine=on_error == "quarantine",
         quarantine_file=quarantine,
         force=force,
         resume=resume,
         dry_run=dry_run,
-        told=told(quiet, json),
         options={name: _plain(value) for name, value in context.params.items() if name not in _UNRECORDED},
         origins={name: _origin(context, name) for name in context.params},
-        progress=progress_display(progress, quiet or json, context.command_path.rpartition(" ")[2]),
     )
 
 
@@ -134,18 +156,33 @@ _NAMES = {"RunOptions": Any}
 _UNRECORDED = frozenset({"config", "quiet", "json", "progress", "debug", "inputs", "output", "force", "resume"})
 
 
+_BEFORE_OWN = ("context", "inputs", "output")
+
+
 def stage_command(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes `run: RunOptions` first the INPUT argument and all shared options."""
+    return _with_run(command, _shared)
+
+
+def reading_command(command: Callable[..., None]) -> Callable[..., None]:
+    """As `stage_command`, for a command that reads records and writes none: only the options of reading."""
+    return _with_run(command, _reading)
+
+
+def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -> Callable[..., None]:
+    """Add the parameters of `gather`, which makes `run`; one that the command has itself takes the place of it."""
     signature = inspect.signature(command, eval_str=True, locals=_NAMES)
     own = list(signature.parameters.values())[1:]
-    shared = list(inspect.signature(_shared, eval_str=True, locals=_NAMES).parameters.values())
+    gathered = inspect.signature(gather, eval_str=True, locals=_NAMES).parameters
+    added = [parameter for name, parameter in gathered.items() if name not in signature.parameters]
+    before = [parameter for parameter in added if parameter.name in _BEFORE_OWN]
     parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*shared[:3], *own, *shared[3:]]
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*before, *own, *added[len(before) :]]
     ]
 
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:
-        run = _shared(**{parameter.name: values[parameter.name] for parameter in shared})
+        run = gather(**{name: values[name] for name in gathered})
         command(run, **{parameter.name: values[parameter.name] for parameter in own})
 
     del wrapper.__wrapped__
@@ -157,14 +194,6 @@ def stage_command(command: Callable[..., None]) -> Callable[..., None]:
 def told(quiet: bool, json: bool) -> str:
     """How the summary is told: `RunOptions.told`."""
     return "nothing" if quiet else "json" if json else "text"
-
-
-def require_input_choices(source_format: str, on_error: str) -> None:
-    """Raise UsageError unless --format and --on-error name what there is."""
-    from sft_toolkit.formats import FORMATS
-
-    require_choice("--format", source_format, FORMATS)
-    require_choice("--on-error", on_error, ("fail", "quarantine"))
 
 
 def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

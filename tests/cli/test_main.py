@@ -49,6 +49,17 @@ def test_the_version_is_printed(run_cli: RunCli) -> None:
     assert run_cli("--version").stdout == b"kolibri-sft 0.1.0\n"
 
 
+@pytest.mark.parametrize("command", [("effort", "fit"), ("grade", "fit"), ("mergemix", "cluster")])
+def test_a_command_that_only_reads_takes_the_options_of_reading_and_none_of_shards(
+    command: tuple[str, str], run_cli: RunCli
+) -> None:
+    text = run_cli(*command, "--help").stdout.decode()
+    assert [
+        name for name in ("--format", "--workers", "--on-error", "--config", "--progress") if name not in text
+    ] == []
+    assert [name for name in ("--rows-per-shard", "--resume", "--quarantine", "--dry-run") if name in text] == []
+
+
 def test_an_unknown_command_is_a_usage_error(run_cli: RunCli) -> None:
     result = run_cli("convrt")
     assert result.returncode == 2 and b"convert" in result.stderr
