@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
@@ -33,7 +33,15 @@ from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
 _ROWS_PER_STREAMED_BLOCK = 512
 _DRY_RUN_ROWS = 256
 
-Task = TypeVar("Task")
+
+class Indexed(Protocol):
+    """What becomes one shard; `index` counts from 0 and numbers that."""
+
+    @property
+    def index(self) -> int: ...
+
+
+Task = TypeVar("Task", bound=Indexed)
 
 
 def run_stage(stage: Stage, run: RunOptions) -> Summary:
@@ -68,18 +76,18 @@ def forget_output(stage: Stage, run: RunOptions) -> None:
 
 def write_blocks(
     folder: OutputFolder,
-    tasks: Iterator[tuple[int, Task]],
+    tasks: Iterable[Task],
     work: Callable[[Task], BlockReport],
     run: RunOptions,
     discard: Callable[[Task], None] | None = None,
 ) -> Iterator[BlockReport]:
-    """Run `work` on each (index, task) of this process's part whose shard is not there yet.
+    """Run `work` on each task of this process's part whose shard is not there yet.
 
     Yields the report of every finished block, in order. `work` and `discard` (called on what is passed over) are
     pickled to the workers.
     """
     job = partial(_unless_finished, folder, work, discard, run.part)
-    for report in run.drive(tasks, job):
+    for report in run.drive(iter(tasks), job):
         if report is not None:
             yield report
 
@@ -89,11 +97,10 @@ def _unless_finished(
     work: Callable[[Task], BlockReport],
     discard: Callable[[Task], None] | None,
     part: tuple[int, int],
-    numbered: tuple[int, Task],
+    task: Task,
 ) -> BlockReport | None:
-    index, task = numbered
-    done = folder.finished(index)
-    if done is None and index % part[1] == part[0]:
+    done = folder.finished(task.index)
+    if done is None and task.index % part[1] == part[0]:
         return work(task)
     if discard is not None:
         discard(task)
@@ -134,9 +141,8 @@ def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
     work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)
     reports, counters, ledger = [], Counters(), IdLedger()
     with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
-        blocks = _Counted(source.blocks(run.rows_per_shard, Path(spool)))
-        tasks = ((block.index, block) for block in blocks)
-        for report in write_blocks(folder, tasks, work, run, discard=Block.discard):
+        blocks = Counted(source.blocks(run.rows_per_shard, Path(spool)))
+        for report in write_blocks(folder, blocks, work, run, discard=Block.discard):
             reports.append(report)
             counters.add(report.counters)
             if stage.draws:
@@ -153,17 +159,17 @@ def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
     return Summary(stage.name, run.output, counters, seconds, tokens, len(reports), complete=complete)
 
 
-class _Counted:
-    """An iterator over blocks that remembers how many it gave."""
+class Counted(Generic[Task]):
+    """Tasks, with a memory of how many were given: a folder with as many shards is complete."""
 
-    def __init__(self, blocks: Iterator[Block]) -> None:
-        self._blocks = blocks
+    def __init__(self, tasks: Iterator[Task]) -> None:
+        self._tasks = tasks
         self.count = 0
 
-    def __iter__(self) -> Iterator[Block]:
-        for block in self._blocks:
+    def __iter__(self) -> Iterator[Task]:
+        for task in self._tasks:
             self.count += 1
-            yield block
+            yield task
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
 from sft_toolkit.passes import no_records, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.runner import aside_sink, check_stream_options, write_blocks
+from sft_toolkit.runner import Counted, aside_sink, check_stream_options, write_blocks
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import open_sink
@@ -95,9 +95,9 @@ class _Mixing:
             return Summary(NAME, run.output, Counters(), seconds, finished_before=True)
         with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
             choice, portions = self._first_pass(Path(spool), folder.set_aside)
-            tasks = _Numbered(pieces(portions, run.rows_per_shard))
+            tasks = Counted(pieces(portions, run.rows_per_shard))
             reports, ledger = [], IdLedger()
-            for report in write_blocks(folder, iter(tasks), PieceWriter(self._material, folder), run, discard=_discard):
+            for report in write_blocks(folder, tasks, PieceWriter(self._material, folder), run, discard=Piece.discard):
                 ledger.add(shard_ids(folder.shard_path(report.index)))
                 self._counters.records_out += report.shard.rows
                 reports.append(report)
@@ -211,23 +211,6 @@ class _Mixing:
             "accounts": [account.to_json() for account in choice.accounts],
             **(rendering_of([ShardFolder(path) for path in folders if is_shard_folder(path)]) if tokens else {}),
         }
-
-
-class _Numbered:
-    """Pieces with their numbers; remembers how many there were."""
-
-    def __init__(self, found: Iterator[Piece]) -> None:
-        self._found = found
-        self.count = 0
-
-    def __iter__(self) -> Iterator[tuple[int, tuple[int, Piece]]]:
-        for index, piece in enumerate(self._found):
-            self.count += 1
-            yield index, (index, piece)
-
-
-def _discard(numbered: tuple[int, Piece]) -> None:
-    numbered[1].discard()
 
 
 def _note(material: Material, quarantine: bool, block: Block) -> BlockNotes:

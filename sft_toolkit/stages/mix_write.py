@@ -33,8 +33,9 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The portions that one shard is made of."""
+    """The portions that one shard is made of, which is number `index`."""
 
+    index: int
     portions: tuple[Portion, ...]
 
     def discard(self) -> None:
@@ -45,7 +46,7 @@ class Piece:
 def pieces(portions: Iterable[Portion], rows_per_piece: int) -> Iterator[Piece]:
     """Gather portions until a piece has at least `rows_per_piece` rows; those that nothing is taken from are left."""
     held: list[Portion] = []
-    rows = 0
+    index = rows = 0
     for portion in portions:
         if not portion.copies.any():
             portion.block.discard()
@@ -53,10 +54,10 @@ def pieces(portions: Iterable[Portion], rows_per_piece: int) -> Iterator[Piece]:
         held.append(portion)
         rows += int(portion.copies.sum())
         if rows >= rows_per_piece:
-            yield Piece(tuple(held))
-            held, rows = [], 0
+            yield Piece(index, tuple(held))
+            index, held, rows = index + 1, [], 0
     if held:
-        yield Piece(tuple(held))
+        yield Piece(index, tuple(held))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +103,12 @@ class PieceWriter:
     material: Material
     folder: OutputFolder
 
-    def __call__(self, numbered: tuple[int, Piece]) -> BlockReport:
-        index, piece = numbered
-        path = self.folder.shard_path(index)
+    def __call__(self, piece: Piece) -> BlockReport:
+        path = self.folder.shard_path(piece.index)
         with shard_writer(path, self.material.schema, self.folder.unfinished) as writer:
             for taken in taken_rows(self.material, piece):
                 writer.write(to_row(taken.row) if isinstance(taken.row, Conversation) else taken.row)
-        report = BlockReport(index, describe(path, writer), Counters(records_out=writer.rows))
+        report = BlockReport(piece.index, describe(path, writer), Counters(records_out=writer.rows))
         self.folder.report(report, [])
         return report
 

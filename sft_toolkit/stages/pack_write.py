@@ -56,14 +56,12 @@ class BlockWriter:
         return report
 
 
-def blocks_of(
-    documents: NDArray[np.void], packing: Packing, sequences_per_shard: int
-) -> Iterator[tuple[int, SequenceBlock]]:
+def blocks_of(documents: NDArray[np.void], packing: Packing, sequences_per_shard: int) -> Iterator[SequenceBlock]:
     """Cut a packing into numbered blocks. `packing` holds indices of `documents`: DOCUMENT[n]."""
     for index, first in enumerate(range(0, packing.sequences, sequences_per_shard)):
         offsets = packing.offsets[first : first + sequences_per_shard + 1]
         members = packing.documents[offsets[0] : offsets[-1]]
-        yield index, SequenceBlock(index, documents[members], offsets - offsets[0])
+        yield SequenceBlock(index, documents[members], offsets - offsets[0])
 
 
 def packed_schema(labels: bool) -> pa.Schema:
