@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -16,9 +15,8 @@ from multiprocessing.synchronize import Event
 from types import FrameType
 from typing import Any, TypeVar
 
+from sft_toolkit.drivers.window import in_order
 from sft_toolkit.errors import ToolkitError
-
-_AHEAD_PER_WORKER = 2
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -45,15 +43,8 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
     context = multiprocessing.get_context("forkserver")
     stopping = context.Event()
     pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work, stopping))
-    pending: deque[Future[Result]] = deque()
     try:
-        for task in itertools.islice(tasks, workers * _AHEAD_PER_WORKER):
-            pending.append(pool.submit(_run_task, task))
-        while pending:
-            result = pending.popleft().result()
-            for task in itertools.islice(tasks, 1):
-                pending.append(pool.submit(_run_task, task))
-            yield result
+        yield from in_order(tasks, lambda task: pool.submit(_run_task, task), Future.result, workers)
         pool.shutdown()
     except BaseException as end:
         stopping.set()

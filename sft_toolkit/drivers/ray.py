@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from sft_toolkit.drivers.window import in_order
 from sft_toolkit.errors import ToolkitError, UsageError
-
-_AHEAD_PER_WORKER = 2
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -31,16 +29,9 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         ray.init(log_to_driver=False, logging_level="error", include_dashboard=False, num_cpus=_cpus(workers))
     workers = min(workers, int(ray.cluster_resources()["CPU"]))
     actors = [ray.remote(num_cpus=1)(_Worker).remote(work) for _ in range(workers)]
-    numbered = enumerate(tasks)
-    pending: deque[Any] = deque()
+    turns = itertools.cycle(actors)
     try:
-        for number, task in itertools.islice(numbered, workers * _AHEAD_PER_WORKER):
-            pending.append(actors[number % workers].run.remote(task))
-        while pending:
-            result = ray.get(pending.popleft())
-            for number, task in itertools.islice(numbered, 1):
-                pending.append(actors[number % workers].run.remote(task))
-            yield result
+        yield from in_order(tasks, lambda task: next(turns).run.remote(task), ray.get, workers)
     except ray.exceptions.RayTaskError as fault:
         raise fault.cause from fault
     except ray.exceptions.RayActorError as fault:
