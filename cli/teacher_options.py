@@ -113,7 +113,7 @@ def _choice(
         ),
         journal=str(journal or default_journal(run.output)),
         options=TeacherOptions(
-            open=functools.partial(_open, teacher, timeouts, api_key_file, tokenizer, concurrency),
+            open=functools.partial(_open, teacher, timeouts, api_key_file, tokenizer),
             concurrency=concurrency,
             patience=Patience(attempts, backoff, give_up=give_up_after),
             price_in=price_in,
@@ -156,14 +156,14 @@ def _with_teacher(command: Callable[..., None], no_teacher: Any) -> Callable[...
     return stage_command(wrapper)
 
 
-def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None, concurrency: int) -> Teacher:
+def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None) -> Teacher:
     if teacher.startswith(_LOCAL):
         from sft_toolkit.teachers.local_teacher import LocalTeacher
 
         return LocalTeacher(teacher.removeprefix(_LOCAL))
     from sft_toolkit.teachers.http_teacher import HttpTeacher
 
-    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), render=_render(tokenizer), most=concurrency)
+    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), render=_render(tokenizer))
 
 
 def _render(tokenizer: Path | None) -> Render | None:

@@ -11,6 +11,7 @@ import email.utils
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -47,19 +48,20 @@ class HttpTeacher:
 
     at_once: int | None = None
 
-    def __init__(
-        self, url: str, timeouts: Timeouts, *, key: str | None = None, render: Render | None = None, most: int = 64
-    ) -> None:
+    def __init__(self, url: str, timeouts: Timeouts, *, key: str | None = None, render: Render | None = None) -> None:
         self._url = url.rstrip("/")
         self._total = timeouts.total
         self._render = render
         self._key = (key or "").encode()
-        self._client = httpx.AsyncClient(
+        self._open = partial(
+            httpx.AsyncClient,
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx.Timeout(timeouts.read, connect=timeouts.connect, pool=None),
-            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most),
+            verify=httpx.create_ssl_context(),
             follow_redirects=False,
         )
+        # One connection each: a shared pool looks through all of its connections for every request.
+        self._idle: list[httpx.AsyncClient] = []
 
     async def settle_prefill(self, asking: Asking) -> Asking:
         return await shake_hands(self, asking, can_render=self._render is not None)
@@ -86,11 +88,19 @@ class HttpTeacher:
         return None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        for client in self._idle:
+            await client.aclose()
+
+    async def _send(self, url: str, body: Mapping[str, Any]) -> httpx.Response:
+        client = self._idle.pop() if self._idle else self._open()
+        try:
+            return await client.post(url, content=encode(body), headers=_JSON)
+        finally:
+            self._idle.append(client)
 
     async def _probe(self, url: str, body: Mapping[str, Any]) -> Any:
         try:
-            response = await self._client.post(url, content=encode(body), headers=_JSON)
+            response = await self._send(url, body)
             return decode(response.content) if response.status_code == 200 else None
         except (httpx.HTTPError, ValueError):
             return None
@@ -98,7 +108,7 @@ class HttpTeacher:
     async def _post(self, path: str, body: Mapping[str, Any]) -> RawReply:
         try:
             async with asyncio.timeout(self._total):
-                response = await self._client.post(self._url + path, content=encode(body), headers=_JSON)
+                response = await self._send(self._url + path, body)
         except TimeoutError as fault:
             raise Faulty(f"no reply within {self._total:g} s") from fault
         except (httpx.ConnectError, httpx.ConnectTimeout) as fault:
