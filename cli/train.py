@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.console import print_table, print_warning
+from sft_toolkit.cli.console import print_table
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Quiet, Seed
 from sft_toolkit.errors import UsageError
@@ -114,8 +114,6 @@ def train(
 
         _print_estimate(estimate(options, nproc), nproc)
         return
-    if init is not None and tokenizer is None and not (quiet or launched()):
-        print_warning("no tokenizer will lie beside the trained model; give --tokenizer DIR")
     if nproc > 1 and not launched():
         raise typer.Exit(launch(nproc))
     from sft_toolkit.training.run import train as run

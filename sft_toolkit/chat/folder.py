@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import xxhash
+
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.json_text import decode
+from sft_toolkit.json_text import decode, encode
 
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
@@ -35,10 +38,20 @@ class TokenizerFolder:
             adds_bos=adds_bos if isinstance(adds_bos, bool) else None,
         )
 
+    @cached_property
+    def digest(self) -> str:
+        """Hash of all that decides how a text becomes ids."""
+        configured = encode([self.special_tokens, self.adds_bos])
+        return xxhash.xxh3_128_hexdigest(self.tokenizer_json + configured)
+
     def require_template(self) -> str:
         if self.chat_template is None:
             raise ToolkitError(f"{self.path}: no chat template", "give one with --chat-template FILE")
         return self.chat_template
+
+
+def template_digest(source: str) -> str:
+    return xxhash.xxh3_128_hexdigest(source.encode())
 
 
 def read_template(path: Path) -> str:

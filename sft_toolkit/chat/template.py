@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import jinja2
-import xxhash
 from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from sft_toolkit.chat.folder import template_digest
 from sft_toolkit.chat.trace import FILTERS, Traced, Tracer, instrument
 from sft_toolkit.errors import RecordError, ToolkitError
 
@@ -52,7 +52,7 @@ class ChatTemplate:
 
     @cached_property
     def digest(self) -> str:
-        return xxhash.xxh3_128_hexdigest(self.source.encode())
+        return template_digest(self.source)
 
     @property
     def asks_for_date(self) -> bool:

@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xxhash
 
 from sft_toolkit.chat.control_text import ControlText
 from sft_toolkit.chat.folder import TokenizerFolder
 from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.json_text import encode
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -44,11 +42,10 @@ class ChatTokenizer:
         }
         self._require_exact_offsets()
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """Hash of all that decides how a text becomes ids."""
-        configured = encode([self._folder.special_tokens, self._folder.adds_bos])
-        return xxhash.xxh3_128_hexdigest(self._folder.tokenizer_json + configured)
+        return self._folder.digest
 
     @cached_property
     def control_text(self) -> ControlText:

@@ -23,6 +23,7 @@ from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
 from sft_toolkit.training.ranks import Ranks, joined_ranks
 from sft_toolkit.training.reader import Reader
+from sft_toolkit.training.rendering_check import rendering_warnings
 from sft_toolkit.training.reports import Report, open_reports
 from sft_toolkit.training.run_folder import RunFolder, pins_of
 from sft_toolkit.training.sequences import PackedFolder
@@ -43,6 +44,9 @@ def train(options: TrainOptions) -> None:
         reader = _open(options.packed, config, ranks, options.checksums)
         folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
         lock = folder.lock() if ranks.leads else None
+        if ranks.leads and not options.quiet:
+            for warning in rendering_warnings(options.packed, options.source):
+                print(f"warning: {warning}", file=sys.stderr)
         model = _train(options, config, ranks, folder, reader)
         export(model, config, options.source, folder.model, ranks)
         if lock:
