@@ -37,6 +37,7 @@ def run_cli() -> RunCli:
         stdin: bytes | None = None,
         cwd: Path | None = None,
         environment: dict[str, str] | None = None,
+        timeout: float = 240,
     ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
             cli_command(*arguments),
@@ -44,7 +45,7 @@ def run_cli() -> RunCli:
             capture_output=True,
             cwd=cwd,
             env={**os.environ, **(environment or {})},
-            timeout=240,
+            timeout=timeout,
         )
 
     return run
