@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
+from sft_toolkit.cli.console import clear_progress, print_error, print_json, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
     Dtype,
@@ -19,14 +19,16 @@ from sft_toolkit.cli.model_options import (
     Threads,
     elements_shown,
     output_options,
+    require_torch,
 )
 from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, told
-from sft_toolkit.errors import UsageError
+from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.run_options import RunOptions
     from sft_toolkit.souping.mixtures import Mixture
     from sft_toolkit.souping.ranking import Ranking
+    from sft_toolkit.souping.score_command import Scorer
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -94,7 +96,12 @@ def merge(
 @guarded
 def score(
     merges: Merges,
-    score_command: Annotated[str, typer.Option(help="'CMD {model}', prints a number or JSON on its last line.")],
+    held_out: Annotated[
+        list[Path] | None, typer.Option(metavar="TOKENS", help="Score by the loss on these token shards; repeat it.")
+    ] = None,
+    score_command: Annotated[
+        str | None, typer.Option(help="Or by 'CMD {model}', which prints a number or JSON on its last line.")
+    ] = None,
     score_timeout: ScoreTimeout = None,
     repeats: Annotated[int, typer.Option(help="Evaluations of each model; two or more tell the noise.", min=1)] = 1,
     trained: Annotated[
@@ -105,9 +112,13 @@ def score(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run a command on every merged or trained model; after an interruption it goes on with the rest."""
+    """Score every merged or trained model by its held-out loss or by a command; a second run goes on with the rest.
+
+    The loss is that of the tokens that train would train, each document on its own: one for each data set in TOKENS,
+    called loss/NAME, and their mean, called loss.
+    """
     from sft_toolkit.souping.merge import open_merges
-    from sft_toolkit.souping.score_command import ScoreCommand, Scores
+    from sft_toolkit.souping.score_command import Scores
     from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal
     from sft_toolkit.souping.scoring import merged_models, score_models, trained_models
 
@@ -115,10 +126,14 @@ def score(
         if not quiet:
             print(f"{name}: {', '.join(f'{metric} {value:g}' for metric, value in scores.items())}", file=sys.stderr)
 
+    def tell_fault(name: str, fault: ToolkitError) -> None:
+        print_error(f"{name}: {fault.message}", fault.hint)
+
+    scorer = _scorer(held_out or [], score_command, score_timeout, repeats)
     folder = open_merges(merges)
     journal = open_journal(merges / (TRAINED if trained else MERGED))
     models = trained_models(folder, trained) if trained else merged_models(folder, threads)
-    ran = score_models(models, ScoreCommand(score_command, score_timeout), journal, repeats, tell)
+    ran = score_models(models, scorer, journal, repeats, tell, tell_fault)
     if not quiet:
         print(f"{ran} evaluations -> {journal.path}", file=sys.stderr)
 
@@ -138,21 +153,44 @@ def rank(
     config: Config = None,
     debug: Debug = False,
 ) -> None:
-    """Order mixtures by their merges' scores, propose better ones, and say whether the scores mean anything."""
+    """Order mixtures by their merges' scores, propose better ones, and say whether the scores mean anything.
+
+    Of scores by --held-out the loss counts unless --metric names that of a data set, and lower is better.
+    """
     from sft_toolkit.json_text import encode_text
     from sft_toolkit.souping.merge import open_merges
     from sft_toolkit.souping.ranking import RankOptions, rank_mixtures
-    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal
+    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal, require_comparable
 
-    merged, trained = (open_journal(merges / name).of_metric(metric) for name in (MERGED, TRAINED))
-    options = RankOptions(surrogate, proposals, lower_is_better, noise, draws, seed)
-    ranking = rank_mixtures(open_merges(merges).mixtures, merged, trained, options)
+    merged, trained = (open_journal(merges / name) for name in (MERGED, TRAINED))
+    require_comparable(merged, trained)
+    options = RankOptions(surrogate, proposals, lower_is_better or merged.is_loss, noise, draws, seed)
+    mixtures = open_merges(merges).mixtures
+    ranking = rank_mixtures(mixtures, merged.of_metric(metric), trained.of_metric(metric), options)
     for warning in ranking.warnings:
         print_warning(warning)
     if json:
         print(encode_text(ranking.to_json()))
     else:
-        _print_ranking(ranking)
+        _print_ranking(ranking, metric or merged.metric)
+
+
+def _scorer(held_out: list[Path], command: str | None, timeout: float | None, repeats: int) -> Scorer:
+    """Raises UsageError where it is not one of both, or has options of the other."""
+    from sft_toolkit.souping.score_command import ScoreCommand
+
+    if bool(held_out) == (command is not None):
+        raise UsageError("what are the scores?", "give --held-out TOKENS or --score-command 'CMD {model}', not both")
+    if command is not None:
+        return ScoreCommand(command, timeout)
+    if timeout is not None:
+        raise UsageError("--score-timeout ends a score command", "leave it out with --held-out")
+    if repeats > 1:
+        raise UsageError("--repeats: a model's held-out loss is the same every time", "leave it out with --held-out")
+    require_torch()
+    from sft_toolkit.training.heldout import HeldOutLoss
+
+    return HeldOutLoss(held_out)
 
 
 def _specialists(given: list[str]) -> dict[str, Path]:
@@ -179,11 +217,11 @@ def _mixtures(
     raise UsageError("where are the mixtures?", "give --candidates N to draw them or --mixtures FILE, not both")
 
 
-def _print_ranking(ranking: Ranking) -> None:
+def _print_ranking(ranking: Ranking, metric: str) -> None:
     fit = ranking.surrogate
     print_table(
-        "mixtures by score of their merge",
-        ("mixture", "score"),
+        f"mixtures by {metric} of their merge, best first",
+        ("mixture", metric),
         [(name, f"{score:.6g}") for name, score in ranking.scores.items()],
         sys.stdout,
     )

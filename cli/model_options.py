@@ -1,4 +1,4 @@
-"""Options and progress of the commands that write models: soup and mergemix."""
+"""What the commands that make models have in common: options, progress, and the trainer's dependencies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import on_terminal
+from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.souping.writing import OutputOptions
@@ -27,6 +28,15 @@ def output_options(dtype: str | None, max_shard_size: str, threads: int, force: 
     from sft_toolkit.souping.writing import OutputOptions, parse_size
 
     return OutputOptions(dtype and dtype.upper(), parse_size(max_shard_size), force, threads)
+
+
+def require_torch() -> None:
+    """Raise UsageError where the trainer's dependencies are not installed."""
+    from importlib.util import find_spec
+
+    for name in ("torch", "transformers", "accelerate"):
+        if find_spec(name) is None:
+            raise UsageError(f"{name} is not installed", "pip install 'kolibri-sft[train]'")
 
 
 def evaluator(command: str, timeout: float | None, metric: str | None) -> Callable[[Path], float]:

@@ -12,8 +12,8 @@ import typer
 
 from sft_toolkit.cli.console import print_table
 from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.model_options import require_torch
 from sft_toolkit.cli.options import Config, Debug, Quiet, Seed
-from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.training.estimate import Estimate
@@ -103,7 +103,7 @@ def train(
         resume=resume,
         quiet=quiet,
     )
-    _require_torch()
+    require_torch()
     os.environ.setdefault("TQDM_DISABLE", "1")  # transformers draws a bar over a GGUF file whatever it is told
     from sft_toolkit.training.launch import launch, launched
 
@@ -119,15 +119,6 @@ def train(
     from sft_toolkit.training.run import train as run
 
     run(options)
-
-
-def _require_torch() -> None:
-    """Raise UsageError where the trainer's dependencies are not installed."""
-    from importlib.util import find_spec
-
-    for name in ("torch", "transformers", "accelerate"):
-        if find_spec(name) is None:
-            raise UsageError(f"{name} is not installed", "pip install 'kolibri-sft[train]'")
 
 
 def _on_cuda() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
+from sft_toolkit.shards.writer import checksum
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"
@@ -42,6 +43,16 @@ class ShardFolder:
     @property
     def rows(self) -> int:
         return sum(shard["rows"] for shard in self.manifest["shards"])
+
+    def verify(self, shards: Iterable[int]) -> None:
+        """Raise ToolkitError where the bytes of one of these shards are not those that were written."""
+        for number in shards:
+            path = self.paths[number]
+            if checksum(path) != self.manifest["shards"][number]["blake2b"]:
+                raise ToolkitError(
+                    f"{path}: damaged: its bytes do not match the checksum in the manifest",
+                    "copy it again, or write the folder again",
+                )
 
     def _read_manifest(self) -> dict[str, Any]:
         path = self.path / MANIFEST

@@ -1,4 +1,4 @@
-"""An evaluation command of the user: run on a model's folder, its score read from its last line."""
+"""What scores a model: the protocol, and an evaluation command of the user, its score read from its last line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, ClassVar, Protocol
 
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError, UsageError
@@ -18,9 +18,22 @@ from sft_toolkit.errors import ToolkitError, UsageError
 Scores = dict[str, float]
 """By metric; a command that prints one number has the one metric `score`."""
 
-ONLY = "score"
+ONLY, LOSS = "score", "loss"
 _TAIL = 65_536
 """Bytes of output that are looked at."""
+
+
+class Scorer(Protocol):
+    """`name` tells it from others whose scores would mean something else; `is_loss`: its scores are better when low."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_loss(self) -> bool: ...
+
+    def run(self, model: Path) -> Scores:
+        """Score the model in this folder. Raises ToolkitError where it cannot, UsageError where no model could be."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +42,7 @@ class ScoreCommand:
 
     template: str
     timeout: float | None = None
+    is_loss: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         try:
@@ -37,6 +51,10 @@ class ScoreCommand:
             raise UsageError(f"the score command cannot be split into words: {error}") from error
         if not any("{model}" in word for word in words):
             raise UsageError(f"the score command does not name the model: {self.template}", "put {model} where it goes")
+
+    @property
+    def name(self) -> str:
+        return self.template
 
     def run(self, model: Path) -> Scores:
         """Score one model. Raises ToolkitError where the command fails, takes too long or prints no score."""
@@ -55,7 +73,7 @@ class ScoreCommand:
                 words, stdin=subprocess.DEVNULL, stdout=output, stderr=talk, start_new_session=True
             )
         except OSError as error:
-            raise ToolkitError(f"score command cannot start: {shown}: {error.strerror}") from error
+            raise UsageError(f"score command cannot start: {shown}: {error.strerror}") from error
         try:
             return process.wait(self.timeout)
         except subprocess.TimeoutExpired:

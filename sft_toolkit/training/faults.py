@@ -20,13 +20,19 @@ def memory_explained(step: int, batch: Batch, options: TrainOptions) -> Iterator
     try:
         yield
     except (RuntimeError, MemoryError) as fault:
-        short = isinstance(fault, (torch.OutOfMemoryError, MemoryError))
-        if not short and not any(words in str(fault) for words in _CPU_ALLOCATOR):
+        if not out_of_memory(fault):
             raise
         tokens = batch.inputs["input_ids"].numel()
         raise ToolkitError(
             f"step {step}: out of memory on a sequence of {tokens:,} tokens", _remedy(options)
         ) from fault
+
+
+def out_of_memory(fault: BaseException) -> bool:
+    """True for what torch and Python raise where memory runs out."""
+    if isinstance(fault, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(fault, RuntimeError) and any(words in str(fault) for words in _CPU_ALLOCATOR)
 
 
 def _remedy(options: TrainOptions) -> str:

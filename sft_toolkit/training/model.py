@@ -87,6 +87,14 @@ def load_sharded(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMe
     return model
 
 
+def load_whole(path: Path, config: PreTrainedConfig, device: torch.device) -> PackedModel:
+    """A checkpoint on one device, to be evaluated: in float32, or in bfloat16 on CUDA, whose attention needs it."""
+    register_attention()
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    causal_lm = _from_checkpoint(path, deepcopy(config), dtype=dtype, attn_implementation=ATTENTION)
+    return PackedModel(causal_lm.to(device))
+
+
 def layers_of(causal_lm: Any) -> nn.ModuleList:
     """The stack of decoder layers."""
     count = causal_lm.config.num_hidden_layers
@@ -105,16 +113,21 @@ def located(path: Path) -> dict[str, Any]:
 
 def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> dict[str, Tensor]:
     source, config = options.source, deepcopy(config)
+    if source.init is None:
+        return _from_checkpoint(source.path, config, dtype="auto").state_dict()
     with _explained(source.path):
-        if source.init is not None:
-            torch.manual_seed(options.recipe.seed)
-            return AutoModelForCausalLM.from_config(config, dtype=torch.float32).state_dict()
+        torch.manual_seed(options.recipe.seed)
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32).state_dict()
+
+
+def _from_checkpoint(path: Path, config: PreTrainedConfig, **wishes: Any) -> Any:
+    with _explained(path):
         model, found = AutoModelForCausalLM.from_pretrained(
-            **located(source.path), config=config, dtype="auto", output_loading_info=True
+            **located(path), config=config, output_loading_info=True, **wishes
         )
     if missing := sorted(found["missing_keys"]):
-        raise ToolkitError(f"{source.path}: has no weights for {missing[0]}", "is the checkpoint complete?")
-    return model.state_dict()
+        raise ToolkitError(f"{path}: has no weights for {missing[0]}", "is the checkpoint complete?")
+    return model
 
 
 def _shard(model: PackedModel, options: TrainOptions, mesh: DeviceMesh) -> None:

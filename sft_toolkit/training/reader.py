@@ -30,7 +30,7 @@ class Reader:
     def batch(self, number: int) -> Batch:
         """One sequence; for FILLER, one token without loss."""
         sequence = self.packed.sequence(number)
-        self._require_known_tokens(number, sequence)
+        require_known_tokens(sequence, self.vocabulary, f"{self.packed.path}: sequence {number}")
         return Batch.of(sequence, self.device)
 
     def require_fitting_documents(self) -> None:
@@ -43,12 +43,14 @@ class Reader:
                     "pack with a smaller --capacity and --overlong drop, or extend the model's positions",
                 )
 
-    def _require_known_tokens(self, number: int, sequence: PackedSequence) -> None:
-        unknown = np.flatnonzero((sequence.input_ids >= self.vocabulary) | (sequence.input_ids < 0))
-        if len(unknown):
-            document = int(np.searchsorted(sequence.cu_seqlens, unknown[0], side="right")) - 1
-            raise ToolkitError(
-                f"{self.packed.path}: sequence {number}, document {sequence.ids[document]!r}: token "
-                f"{sequence.input_ids[unknown[0]]} is outside the model's vocabulary of {self.vocabulary}",
-                "render with the model's own tokenizer",
-            )
+
+def require_known_tokens(sequence: PackedSequence, vocabulary: int, place: str) -> None:
+    """Raise ToolkitError that says `place` and the document where a token is none of `vocabulary`."""
+    unknown = np.flatnonzero((sequence.input_ids >= vocabulary) | (sequence.input_ids < 0))
+    if len(unknown):
+        document = int(np.searchsorted(sequence.cu_seqlens, unknown[0], side="right")) - 1
+        raise ToolkitError(
+            f"{place}, document {sequence.ids[document]!r}: token {sequence.input_ids[unknown[0]]} is outside the "
+            f"model's vocabulary of {vocabulary}",
+            "render with the model's own tokenizer",
+        )

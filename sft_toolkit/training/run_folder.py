@@ -8,10 +8,9 @@ from __future__ import annotations
 import fcntl
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import xxhash
-from transformers import PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
@@ -19,7 +18,10 @@ from sft_toolkit.shards.atomic import explained, write_text
 from sft_toolkit.training.options import Recipe
 from sft_toolkit.training.sequences import PackedFolder
 
-_PINS = "run.json"
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+PINS, MODEL = "run.json", "model"
 _LOCK = ".lock"
 _HISTORY = frozenset({"_name_or_path", "transformers_version"})
 
@@ -30,7 +32,7 @@ class RunFolder:
     def __init__(self, path: Path, pins: dict[str, Any]) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self.model = path / "model"
+        self.model = path / MODEL
         self._pins = decode(encode(pins))
 
     def lock(self) -> TextIO:
@@ -51,7 +53,7 @@ class RunFolder:
 
         Raises UsageError where the folder holds a run and `resume` is not set, or one with other pins.
         """
-        path = self.path / _PINS
+        path = self.path / PINS
         if not path.exists():
             return ranks
         if not resume:
@@ -63,7 +65,7 @@ class RunFolder:
 
     def pin(self, ranks: int) -> None:
         """From now on this folder holds a run that was begun on `ranks` ranks."""
-        write_text(self.path / _PINS, encode_text({"ranks": ranks, **self._pins}) + "\n")
+        write_text(self.path / PINS, encode_text({"ranks": ranks, **self._pins}) + "\n")
 
 
 def pins_of(recipe: Recipe, packed: PackedFolder, config: PreTrainedConfig) -> dict[str, Any]:

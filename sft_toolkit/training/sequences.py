@@ -15,7 +15,6 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers import FILLER
 from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.packed_index import PackedIndex, read_index
-from sft_toolkit.shards.writer import checksum
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +80,7 @@ class PackedFolder:
 
     def verify(self, shards: Iterable[int]) -> None:
         """Raise ToolkitError where the bytes of one of these shards are not those that were written."""
-        for shard in shards:
-            path = self.folder.paths[shard]
-            if checksum(path) != self.folder.manifest["shards"][shard]["blake2b"]:
-                raise _damaged(path, "its bytes do not match the checksum in the manifest")
+        self.folder.verify(shards)
 
     def _shard(self, number: int) -> _MappedShard:
         if number not in self._shards:

@@ -85,14 +85,20 @@ def test_trained_models_decide_what_merged_scores_are_worth(
     assert "rho 1.00" in text and "a perfect proxy would reach" in text
 
 
-def test_scoring_goes_on_after_a_command_that_failed(run_cli: RunCli, scored: Path, tmp_path: Path) -> None:
+def test_models_that_could_not_be_scored_are_told_and_tried_again(
+    run_cli: RunCli, scored: Path, tmp_path: Path
+) -> None:
     lines = (scored / "scores.jsonl").read_text().splitlines(keepends=True)
     (scored / "scores.jsonl").write_text("".join(lines[:5]))
-    command = json.loads(lines[0])["command"]
+    command = json.loads(lines[0])["scorer"]
     (tmp_path / "score.py").rename(tmp_path / "away")
     failed = run_cli("mergemix", "score", scored, "--score-command", command)
     assert failed.returncode == 1
-    assert failed.stderr.startswith(b"error: score command failed (exit code 2)") and failed.stderr.count(b"\n") == 1
+    *faults, last = failed.stderr.decode().splitlines()
+    assert [fault[:53] for fault in faults] == [
+        f"error: mix-{number}: score command failed (exit code 2): " for number in (5, 6, 7)
+    ]
+    assert last == "error: not scored: mix-5, mix-6, mix-7; the same command tries only these again"
     (tmp_path / "away").rename(tmp_path / "score.py")
     assert run_cli("mergemix", "score", scored, "--score-command", command).stderr.endswith(
         f"3 evaluations -> {scored / 'scores.jsonl'}\n".encode()

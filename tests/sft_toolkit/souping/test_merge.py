@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sft_toolkit.errors import ToolkitError
+from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.souping.merge import Sources, open_merges, write_merges
 from sft_toolkit.souping.mixtures import Mixture, sample_mixtures
 from sft_toolkit.souping.score_command import ScoreCommand
@@ -129,17 +129,29 @@ def counting(tmp_path: Path) -> ScoreCommand:
     return ScoreCommand(f"sh '{script}' {{model}}")
 
 
-def test_scores_go_on_where_a_failure_stopped_them(sources: Sources, tmp_path: Path, counting: ScoreCommand) -> None:
+def test_a_model_that_fails_keeps_no_other_from_its_score_and_is_tried_again(
+    sources: Sources, tmp_path: Path, counting: ScoreCommand
+) -> None:
     write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     merges, path = open_merges(tmp_path / "out"), tmp_path / "out" / "scores.jsonl"
     (tmp_path / "broken").write_text("mix-1")
-    with pytest.raises(ToolkitError, match=r"failed \(exit code 3\): .*: out of memory"):
-        score_models(merged_models(merges, 1), counting, open_journal(path), 1)
+    faults: list[tuple[str, str]] = []
+    with pytest.raises(ToolkitError, match="not scored: mix-1") as failed:
+        score_models(
+            merged_models(merges, 1),
+            counting,
+            open_journal(path),
+            1,
+            tell_fault=lambda name, fault: faults.append((name, fault.message)),
+        )
+    assert failed.value.exit_code == 1
+    ((name, message),) = faults
+    assert name == "mix-1" and "failed (exit code 3)" in message and message.endswith("out of memory")
     (tmp_path / "broken").unlink()
-    assert score_models(merged_models(merges, 1), counting, open_journal(path), 1) == 2
-    assert (tmp_path / "seen").read_text().split() == ["mix-0", "mix-1", "mix-2"]
+    assert score_models(merged_models(merges, 1), counting, open_journal(path), 1) == 1
+    assert (tmp_path / "seen").read_text().split() == ["mix-0", "mix-2", "mix-1"]
     assert score_models(merged_models(merges, 1), counting, open_journal(path), 2) == 3
-    assert open_journal(path).of_metric(None) == {"mix-0": [1, 4], "mix-1": [2, 5], "mix-2": [3, 6]}
+    assert open_journal(path).of_metric(None) == {"mix-0": [1, 4], "mix-1": [3, 5], "mix-2": [2, 6]}
     assert sorted(child.name for child in (tmp_path / "out").iterdir()) == [
         "mixtures.jsonl",
         "scores.jsonl",
@@ -149,19 +161,20 @@ def test_scores_go_on_where_a_failure_stopped_them(sources: Sources, tmp_path: P
 
 def test_a_line_that_was_cut_off_is_scored_again(tmp_path: Path) -> None:
     journal = open_journal(tmp_path / "scores.jsonl")
-    journal.add("a", "CMD", {"score": 0.5})
-    journal.add("b", "CMD", {"score": 0.25})
+    command = ScoreCommand("CMD {model}")
+    journal.add("a", command, {"score": 0.5})
+    journal.add("b", command, {"score": 0.25})
     whole = journal.path.read_bytes()
     journal.path.write_bytes(whole[:-9])
     again = open_journal(journal.path)
     assert again.of_metric(None) == {"a": [0.5]}
-    again.add("b", "CMD", {"score": 0.25})
+    again.add("b", command, {"score": 0.25})
     assert journal.path.read_bytes() == whole
 
 
 def test_scores_of_two_commands_are_not_mixed(tmp_path: Path, counting: ScoreCommand) -> None:
     journal = open_journal(tmp_path / "scores.jsonl")
-    journal.add("a", "another {model}", {"score": 1.0})
+    journal.add("a", ScoreCommand("another {model}"), {"score": 1.0})
     with pytest.raises(ToolkitError, match=r"scores of another command: another \{model\}"):
         score_models(iter(()), counting, open_journal(journal.path), 1)
 
@@ -182,6 +195,32 @@ def test_trained_models_are_those_that_are_named_as_mixtures(sources: Sources, t
         assert (name, folder) == ("mix-2", tmp_path / "trained" / "mix-2")
     with pytest.raises(ToolkitError, match="no model is named as a mixture"):
         list(trained_models(merges, tmp_path / "out"))
+
+
+def test_a_trained_model_may_lie_in_the_folder_of_its_run(sources: Sources, tmp_path: Path) -> None:
+    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    for name in ("mix-0/model", "mix-2"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name[:5] / "run.json").write_text("{}")
+    finished, unfinished = (model for _, model in trained_models(open_merges(tmp_path / "out"), tmp_path / "runs"))
+    with finished as folder:
+        assert folder == tmp_path / "runs" / "mix-0" / "model"
+    with pytest.raises(ToolkitError, match="runs/mix-2: a run that has not ended"), unfinished:
+        pass
+
+
+def test_a_command_that_cannot_start_is_no_fault_of_a_model(sources: Sources, tmp_path: Path) -> None:
+    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    models, faults = merged_models(open_merges(tmp_path / "out"), 1), []
+    with pytest.raises(UsageError, match="cannot start"):
+        score_models(
+            models,
+            ScoreCommand("no-such-command-here {model}"),
+            open_journal(tmp_path / "scores.jsonl"),
+            1,
+            tell_fault=lambda name, fault: faults.append(name),
+        )
+    assert not faults and not (tmp_path / "scores.jsonl").exists()
 
 
 def test_the_recipe_of_a_merge_tells_its_mixture(sources: Sources, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _alive(process: Path) -> bool:
 
 
 def test_a_command_that_does_not_exist_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ToolkitError, match="cannot start: no-such-command-here"):
+    with pytest.raises(UsageError, match="cannot start: no-such-command-here"):
         ScoreCommand("no-such-command-here {model}").run(tmp_path)
 
 
