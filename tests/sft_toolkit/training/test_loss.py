@@ -60,3 +60,25 @@ def test_in_bfloat16_the_sum_over_many_tokens_keeps_its_digits() -> None:
     loss = summed_cross_entropy(hidden, weight, predictors, targets, 1 << 12)
     exact = F.cross_entropy((hidden @ weight.T).double(), targets, reduction="sum")
     assert loss.item() == pytest.approx(exact.item(), rel=1e-6)
+
+
+def test_in_bfloat16_gradients_are_divided_by_the_exact_number_of_tokens() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(64, 8).bfloat16(), torch.randn(32, 8).bfloat16()
+    predictors, targets = torch.arange(64), torch.randint(32, (64,))
+    gradients = []
+    for tokens in (1, 1003):  # 1/1003 is 0.24% less than the bfloat16 nearest to it
+        leaves = [tensor.clone().requires_grad_() for tensor in (hidden, weight)]
+        (summed_cross_entropy(*leaves, predictors, targets) / tokens).backward()
+        gradients.append([leaf.grad.double() for leaf in leaves])
+    for whole, divided in zip(*gradients, strict=True):
+        assert (divided.norm() * 1003 / whole.norm()).item() == pytest.approx(1, abs=5e-4)
+
+
+def test_without_gradients_wanted_none_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight = torch.randn(6, 8), torch.randn(32, 8, requires_grad=True)
+    arguments = hidden, weight, torch.arange(6), torch.arange(6)
+    expected = summed_cross_entropy(*arguments)
+    monkeypatch.delattr(torch, "zeros_like")
+    with torch.no_grad():
+        assert torch.equal(summed_cross_entropy(*arguments), expected)
