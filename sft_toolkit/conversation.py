@@ -14,17 +14,21 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(slots=True)
 class ToolCall:
-    """One call. `arguments` is an object, or, where `problem` says why not, what the record held instead."""
+    """One call. `arguments` is an object, or, where `problem` says why not, what the record held instead.
+
+    `extra` and `function_extra` hold the unknown keys of the call and of the `function` object inside it.
+    """
 
     name: str
     arguments: Any
     id: str | None = None
     problem: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    function_extra: dict[str, Any] = field(default_factory=dict)
 
     def to_record(self) -> dict[str, Any]:
         identity = {} if self.id is None else {"id": self.id}
-        function = {"name": self.name, "arguments": self.arguments}
+        function = {"name": self.name, "arguments": self.arguments, **self.function_extra}
         return {**identity, "type": "function", "function": function, **self.extra}
 
 

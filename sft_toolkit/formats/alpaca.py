@@ -14,17 +14,31 @@ def matches(record: dict[str, Any]) -> bool:
 
 
 def to_openai(record: dict[str, Any]) -> dict[str, Any]:
-    """The input follows the instruction after an empty line; `history` holds earlier [question, answer] pairs."""
+    """The input follows the instruction after an empty line; `history` holds earlier [question, answer] pairs.
+
+    Raises RecordError where one of them is of another kind.
+    """
     messages: list[dict[str, Any]] = []
     if record.get("system"):
         messages.append({"role": "system", "content": record["system"]})
-    for pair in record.get("history") or []:
-        if not (isinstance(pair, list) and len(pair) == 2):
-            raise RecordError("bad_messages", "history is not a list of [question, answer] pairs")
+    for pair in _history(record):
         messages.append({"role": "user", "content": pair[0]})
         messages.append({"role": "assistant", "content": pair[1]})
-    question = "\n\n".join(part for part in (record["instruction"], record.get("input")) if part)
-    messages.append({"role": "user", "content": question})
+    messages.append({"role": "user", "content": _question(record)})
     messages.append({"role": "assistant", "content": record["output"]})
     rest = {key: value for key, value in record.items() if key not in _MOVED}
     return {**rest, "messages": messages}
+
+
+def _history(record: dict[str, Any]) -> list[list[Any]]:
+    history = record.get("history") or []
+    if not (isinstance(history, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in history)):
+        raise RecordError("bad_messages", "history is not a list of [question, answer] pairs")
+    return history
+
+
+def _question(record: dict[str, Any]) -> str:
+    given = record.get("input") or ""
+    if not isinstance(given, str):
+        raise RecordError("bad_content", "input is not text")
+    return "\n\n".join(part for part in (record["instruction"], given) if part)

@@ -20,7 +20,8 @@ _MESSAGE_KEYS = frozenset(
     {"role", "content", "tool_calls", "function_call", "tool_call_id", "name", "weight"}
     | {"mask_reason", "mask_detail", "effort", *FIELDS}
 )
-_CALL_KEYS = frozenset({"id", "type", "function", "name", "arguments"})
+_FUNCTION_KEYS = frozenset({"name", "arguments"})
+_CALL_KEYS = frozenset({"id", "type", "function", *_FUNCTION_KEYS})
 EFFORTS = ("none", "low", "medium", "high")
 
 
@@ -64,7 +65,7 @@ def _parse_message(index: int, given: Any, notes: list[str]) -> Message:
         content=_content(index, role, content),
         reasoning=reasoning,
         tool_calls=_tool_calls(index, given, notes),
-        tool_call_id=_text_or_none(given.get("tool_call_id")),
+        tool_call_id=_call_id(given.get("tool_call_id")),
         name=_text_or_none(given.get("name")),
         weight=_weight(index, given.get("weight")),
         mask_reason=given.get("mask_reason"),
@@ -110,10 +111,15 @@ def _tool_call(index: int, given: Any, notes: list[str]) -> ToolCall:
     return ToolCall(
         name=function["name"],
         arguments=arguments.value,
-        id=_text_or_none(given.get("id")),
+        id=_call_id(given.get("id")),
         problem=arguments.problem,
         extra={key: value for key, value in given.items() if key not in _CALL_KEYS and value is not None},
+        function_extra={} if function is given else _unknown_function_keys(function),
     )
+
+
+def _unknown_function_keys(function: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in function.items() if key not in _FUNCTION_KEYS and value is not None}
 
 
 def _check_results(messages: list[Message]) -> None:
@@ -169,6 +175,12 @@ def _weight(index: int, given: Any) -> int | None:
     if given in (0, 1):
         return int(given)
     raise RecordError("bad_weight", f"message {index} has weight {given!r}", "a weight is 0 or 1")
+
+
+def _call_id(given: Any) -> str | None:
+    """The id that pairs a call with its result. A number names it as well as text does."""
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    return str(given) if is_number else _text_or_none(given)
 
 
 def _text_or_none(given: Any) -> str | None:

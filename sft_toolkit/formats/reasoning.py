@@ -18,7 +18,7 @@ def split_reasoning(message: dict[str, Any]) -> tuple[str | None, Any]:
     places hold different reasoning.
     """
     content, inline = _from_content(message.get("content"))
-    found = [text for text in (*map(message.get, FIELDS), inline) if text]
+    found = [text for text in (*map(message.get, FIELDS), *inline) if text]
     if any(not isinstance(text, str) for text in found):
         raise RecordError("bad_reasoning", "reasoning is not text")
     if not found:
@@ -28,16 +28,19 @@ def split_reasoning(message: dict[str, Any]) -> tuple[str | None, Any]:
     return found[0], content
 
 
-def _from_content(content: Any) -> tuple[Any, str | None]:
+def _from_content(content: Any) -> tuple[Any, list[str]]:
     if isinstance(content, str):
         return _from_text(content)
     if not isinstance(content, list):
-        return content, None
+        return content, []
     thoughts = [part for part in content if isinstance(part, dict) and part.get("type") in PART_TYPES]
-    if not thoughts:
-        return content, None
     rest = [part for part in content if not any(part is thought for thought in thoughts)]
-    return rest, "".join(_part_text(part) for part in thoughts)
+    found = ["".join(_part_text(part) for part in thoughts)]
+    match rest:
+        case [{"type": "text", "text": str(opening)} as first, *others]:
+            answer, inline = _from_text(opening)
+            return [{**first, "text": answer}, *others], [*found, *inline]
+    return rest, found
 
 
 def _part_text(part: dict[str, Any]) -> str:
@@ -47,11 +50,11 @@ def _part_text(part: dict[str, Any]) -> str:
     raise RecordError("bad_reasoning", f"a content part of type {part['type']} holds no text")
 
 
-def _from_text(content: str) -> tuple[str, str | None]:
+def _from_text(content: str) -> tuple[str, list[str]]:
     opened = content.lstrip()
     if not opened.startswith(OPENING):
-        return content, None
+        return content, []
     thought, closing, answer = opened[len(OPENING) :].partition(CLOSING)
     if not closing:
         raise RecordError("unclosed_think", "the content opens <think> and never closes it", "drop or repair it")
-    return answer.lstrip("\n"), thought.strip("\n")
+    return answer.lstrip("\n"), [thought.strip("\n")]

@@ -47,6 +47,8 @@ def _message(index: int, turn: Any) -> dict[str, Any]:
     speaker = turn.get("from", turn.get("role"))
     value = turn.get("value", turn.get("content"))
     rest = {key: held for key, held in turn.items() if key not in ("from", "role", "value", "content")}
+    if not isinstance(speaker, str):
+        raise RecordError("unknown_role", f"turn {index} does not say who speaks")
     if speaker in _CALLS:
         return {"role": "assistant", "content": None, "tool_calls": _calls(index, value), **rest}
     if speaker not in _ROLES:

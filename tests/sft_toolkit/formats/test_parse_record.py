@@ -119,6 +119,18 @@ def test_reasoning_in_a_content_part_leaves_the_other_parts() -> None:
     assert (answer.reasoning, answer.content) == ("weil x", [{"type": "text", "text": "b"}])
 
 
+def test_reasoning_in_a_leading_think_block_is_taken_out_of_the_first_text_part() -> None:
+    parts = [{"type": "text", "text": "<think>weil x</think>\n\nb"}, {"type": "text", "text": "<think>c"}]
+    answer = parse_record(conversation(USER, {"role": "assistant", "content": parts})).messages[1]
+    assert answer.reasoning == "weil x"
+    assert answer.content == [{"type": "text", "text": "b"}, {"type": "text", "text": "<think>c"}]
+
+
+def test_a_thinking_part_and_a_think_block_that_differ_are_an_error() -> None:
+    parts = [{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "<think>y</think>b"}]
+    assert reason(conversation(USER, {"role": "assistant", "content": parts})) == "ambiguous_reasoning"
+
+
 def test_two_fields_with_the_same_reasoning_are_one() -> None:
     message = {"role": "assistant", "content": "b", "reasoning": "weil x", "reasoning_content": "weil x\n"}
     assert parse_record(conversation(USER, message)).messages[1].reasoning == "weil x"
@@ -213,6 +225,20 @@ def test_unknown_keys_survive_at_every_level() -> None:
     assert parse_record(written).to_record() == written
 
 
+def test_unknown_keys_of_a_calls_function_survive() -> None:
+    function = {"name": "f", "arguments": {"a": 1}, "strict": True}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
+    assert parse_record(conversation(USER, message)).to_record()["messages"][1] == message
+
+
+def test_a_call_and_its_result_keep_an_id_that_is_a_number() -> None:
+    record = conversation(USER, call({}, id=7), {"role": "tool", "tool_call_id": 7, "content": "x"})
+    parsed = parse_record(record)
+    assert (parsed.messages[1].tool_calls[0].id, parsed.messages[2].tool_call_id) == ("7", "7")
+    record["messages"][2]["tool_call_id"] = 8
+    assert reason(record) == "tool_result_without_call"
+
+
 def test_a_missing_id_is_a_hash_of_the_content_alone() -> None:
     first = parse_record({"messages": [USER], "dataset": "a"})
     second = parse_record({"dataset": "b", "messages": [dict(USER)]})
@@ -242,7 +268,12 @@ def test_an_integer_id_becomes_text() -> None:
         ({"messages": [USER], "id": [1]}, "bad_id"),
         ({"conversations": [{"from": "wizard", "value": "x"}]}, "unknown_role"),
         ({"conversations": [{"from": "function_call", "value": "{"}]}, "bad_tool_calls"),
+        ({"conversations": [{"from": ["human"], "value": "x"}]}, "unknown_role"),
+        ({"conversations": [{"value": "x"}]}, "unknown_role"),
         ({"instruction": "x", "output": "y", "history": ["z"]}, "bad_messages"),
+        ({"instruction": "x", "output": "y", "history": 3}, "bad_messages"),
+        ({"instruction": "x", "output": "y", "input": 5}, "bad_content"),
+        ({"instruction": "x", "output": "y", "input": ["a"]}, "bad_content"),
     ],
 )
 def test_what_is_no_conversation_is_refused_with_its_reason(record: Any, expected: str) -> None:
@@ -252,6 +283,12 @@ def test_what_is_no_conversation_is_refused_with_its_reason(record: Any, expecte
 def test_a_result_whose_id_names_no_earlier_call_is_an_error() -> None:
     result = {"role": "tool", "tool_call_id": "c2", "content": "x"}
     assert reason(conversation(USER, call({}, id="c1"), result)) == "tool_result_without_call"
+
+
+@pytest.mark.parametrize("depth", [800, 100_000])
+def test_a_schema_nested_too_deeply_is_an_error_of_the_record(depth: int) -> None:
+    tools = [{"name": "f", "parameters": '{"a":' * depth + "{}" + "}" * depth}]
+    assert reason(conversation(USER, tools=tools)) == "nested_too_deeply"
 
 
 def test_the_format_can_be_pinned() -> None:
