@@ -38,7 +38,8 @@ class ControlText:
             return []
         bracketed = render(self._bracketed(messages), self._bracketed(tools))
         pieces = bracketed.split(_INERT)
-        if "".join(pieces) != text or len(pieces) % 2 == 0:
+        whole = len(pieces) % 2 == 1 and all(map(self.pattern.fullmatch, pieces[1::2]))
+        if not whole or "".join(pieces) != text:
             raise RecordError(
                 "control_text",
                 "text of a message holds a control token that the chat template takes apart",
