@@ -42,14 +42,22 @@ def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bo
 
 
 def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
-    """Whether `{% generation %}` marks what our rules find, white space aside; None where a template has none."""
-    conversation = probe(user(), assistant(), user(), assistant())
-    traced = probing.trace(conversation)
-    if not traced.generated:
-        return None
-    turns = [rules.turn(traced, traced.of(index), conversation.messages) for index in (1, 3)]
-    ours = [traced.text[begin:end].strip() for turn in turns for begin, end in turn.pieces]
-    return ours == [traced.text[begin:end].strip() for begin, end in traced.generated]
+    """Whether `{% generation %}` marks what our rules find, white space aside; None where a template has none.
+
+    Asked of two exchanges, or of one where the template refuses two.
+    """
+    for exchanges in (2, 1):
+        conversation = probe(*[user(), assistant()] * exchanges)
+        try:
+            traced = probing.trace(conversation)
+            turns = [rules.turn(traced, traced.of(2 * number + 1), conversation.messages) for number in range(exchanges)]
+        except RecordError:
+            continue
+        if not traced.generated:
+            return None
+        ours = [traced.text[begin:end].strip() for turn in turns for begin, end in turn.pieces]
+        return ours == [traced.text[begin:end].strip() for begin, end in traced.generated]
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def template_findings(renderer: Renderer) -> list[Finding]:
     try:
         return _TemplateCheck(renderer).all()
     except RecordError as error:
-        return [Finding("error", "rendering", f"a question and an answer: {error.detail}", error.hint)]
+        return [Finding("error", "rendering", f"two questions with their answers: {error.detail}", error.hint)]
 
 
 class _TemplateCheck:
