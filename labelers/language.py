@@ -24,7 +24,7 @@ WINDOW_STRIDE = 7
 MIN_LETTERS = 20
 MIN_PROBABILITY = 0.5
 
-_SENTENCE_END = re.compile(r"[.!?…:;]+(?=\s|$)|\n|[。！？；]")
+_SENTENCE_END = re.compile(r"(?<![.!?…:;])[.!?…:;]++(?=\s|$)|\n|[。！？；]")
 _FIRST_IDEOGRAPH, _LETTERS_AN_IDEOGRAPH = "\u2e80", 3
 _LABEL = "__label__"
 # lid.176 knows dialects as languages of their own; a trace in one language may sound like any of them.

@@ -1,6 +1,7 @@
 """The prose of a trace: what is left to judge a language by once code, formulas and quotations are taken out.
 
-What is taken out becomes spaces, so that every place in the prose is the same place in the text.
+What is taken out becomes spaces, so that every place in the prose is the same place in the text. Teachers get caught in
+loops and repeat a character or a mark to the last token, so no pattern may begin anew at every place of such a run.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NOT_PROSE = re.compile(
     r"""
       `[^`\n]+`                                                  # inline code
-    | \$\$.+?\$\$ | \\\[.+?\\\] | \\\(.+?\\\)                    # displayed and inline LaTeX
-    | \\begin\{(?P<block>[\w*]+)\}.*?\\end\{(?P=block)\}
+    | \$\$.+?\$\$ | \\\[(?:(?!\\\[).)+?\\\] | \\\((?:(?!\\\().)+?\\\)    # displayed and inline LaTeX
+    | \\begin\{(?P<block>[\w*]+)\}(?:(?!\\begin\{(?P=block)\}).)*?\\end\{(?P=block)\}
     | \$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\d)
     | \\[A-Za-z]+\*?(?:\s*\{[^{}\n]*\})*                         # LaTeX left over
-    | (?:https?|ftp)://\S+ | www\.\S+ | \S+@\S+\.\w+             # addresses
-    | (?:\.{0,2}/)?(?:[\w.-]+/){2,}[\w.-]*                       # paths
+    | (?:https?|ftp)://\S+ | www\.\S+ | (?<!\S)[^\s@]+@\S+\.\w+  # addresses
+    | (?<![\w.-])(?:\.{0,2}/)?(?:[\w.-]++/){2,}[\w.-]*           # paths
     | </?\w[^<>\n]{0,80}>                                        # tags
     | ^[ \t]{0,3}>[^\n]*                                        # quoted lines
     """,
@@ -24,7 +25,7 @@ _NOT_PROSE = re.compile(
 )
 _IDENTIFIER = re.compile(
     r"""
-    \b(?: \w+(?:\.\w+)*\([^()\n]{0,80}\)                       # a call
+    \b(?: (?<!\w\.)\w++(?:\.\w++)*+\([^()\n]{0,80}\)           # a call
       | \w*[^\W\d_]_\w* | \w*_[^\W\d_]\w* | [a-z]+[A-Z]\w*     # snake_case, camelCase
       | \w*\d\w* )                                             # whatever holds a digit
     """,
@@ -32,7 +33,7 @@ _IDENTIFIER = re.compile(
 )
 _CODE_LINE = re.compile(
     r"""
-      ^(?:[ \t]{4,}|\t).*[=(){};\[\]].*$
+      ^(?:[ \t]{4}|\t).*[=(){};\[\]].*$
     | ^[ \t]*(?:def|class|import|from|return|for|while|if|elif|else|try|except|print|SELECT|const|let|var)\b
         .*[:;({)}=].*$
     """,

@@ -11,7 +11,7 @@ from sft_toolkit.labelers.prose import WORD, without_code
 
 ARTEFACTS = ("decimal_point", "explained_comma", "self_gloss")
 
-_SENTENCE = re.compile(r"[^\n]+?(?:[!?…]+|\.+(?!\w)|$)(?=\s|$)|[^\n]+", re.MULTILINE)
+_SENTENCE = re.compile(r"[^\n]+?(?:(?<![.!?…])[.!?…]++|$)(?=\s|$)", re.MULTILINE)
 _POINTED = re.compile(
     r"""
     (?:\b(?P<numbered>Abschnitt|Abb|Abbildung|Absatz|Aufgabe|Gleichung|Kapitel|Nr|Nummer|Python|Schritt|Tabelle|Version)
@@ -23,18 +23,18 @@ _POINTED = re.compile(
 _HEADING = re.compile(r"\s+[A-ZÄÖÜ]")
 _EXPLAINED = re.compile(
     r"""
-    (?P<whole>\d+),(?P<fraction>\d+) [^.\n]{0,40}? (?:bedeutet|entspricht|heißt|also|d\.\ ?h\.|=|\() \s*
+    (?<!\d)(?P<whole>\d++),(?P<fraction>\d{1,20}) [^.\n]{0,40}? (?:bedeutet|entspricht|heißt|also|d\.\ ?h\.|=|\() \s*
         (?P=whole)\.(?P=fraction)
-    | (?=.*\d) (?=.*(?:Dezimalkomma|Dezimaltrenn|Komma.*Punkt|Punkt.*Komma))
+    | \A (?=.*\d) (?=.*(?:Dezimalkomma|Dezimaltrenn)|(?=.*Komma).*Punkt)
         .*(?:[Ii]m\ Deutschen|[Ii]n\ Deutschland|auf\ Deutsch|[Ii]m\ Englischen|\b(?:deutsche|englische)[nrms]?\b)
     """,
     re.VERBOSE,
 )
 _SELF_GLOSS = re.compile(
     r"""
-    \b (?P<word>[A-ZÄÖÜ][^\W\d_]{3,}) ["“”«]? \s*
+    \b (?P<word>[A-ZÄÖÜ][^\W\d_]{3,}) ["“”«]? \s*+
     (?: \( \s* (?:(?:d\.\ ?h\.|das\ heißt|also|=|auf\ Deutsch:?)\s*)? ["„»]? (?P=word) ["“”«]? \s* \)
-      | ,? \s* (?:sind|ist|bedeutet|heißt|meint|bezeichnet|=|das\ heißt|also) \s+
+      | (?:,\s*+)? (?:sind|ist|bedeutet|heißt|meint|bezeichnet|=|das\ heißt|also) \s+
         (?:(?:auf\ Deutsch|einfach|nur|eben|hier|eine?n?|die|der|das)\s+){0,3}
         ["„»]? (?P=word) \b (?!\s+[a-zäöü])
     )

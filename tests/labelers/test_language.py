@@ -1,6 +1,8 @@
 """The verdict on a trace's language: its rules one by one, a labelled set, and the marks of translation."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,34 @@ def test_any_text_gets_a_verdict_that_is_in_order(text):
     verdict = judge_language(text)
     assert (verdict.judged == 0) == (verdict.stays is None) == (verdict.share is None)
     assert (verdict.stays is False) == (verdict.offending is not None)
+
+
+def test_a_teacher_caught_in_a_loop_of_200_000_characters_is_judged_in_time_that_grows_with_its_length():
+    loops = [
+        "a",
+        "1",
+        ".",
+        "!",
+        " ",
+        "-",
+        "und ",
+        "a.b",
+        "a/",
+        "a@",
+        "\\(",
+        "\\begin{a}",
+        "    a = ",
+        "1,",
+        "Komma ",
+        "我们",
+    ]
+    program = (
+        "import sys; from sft_toolkit.labelers.language import judge_language;"
+        "from sft_toolkit.labelers.translation_artefacts import find_artefacts;"
+        "texts = [(loop * 200_000)[:200_000] + 'x' for loop in sys.argv[1:]];"
+        "[(judge_language(text), find_artefacts(text)) for text in texts]"
+    )
+    subprocess.run([sys.executable, "-c", program, *loops], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("half", ["development", "test"])
