@@ -173,7 +173,8 @@ class Renderer:
         notes["history_stop_left_out"] += sum(turn.foreign_stop for turn in draft.turns)
         notes["turns_without_stop"] += sum(not turn.stop and not turn.foreign_stop for turn in draft.turns)
         if self.rules.headers:
-            notes["turns_without_header"] += sum(span.header_end == span.begin for span in spans)
+            headers = [draft.text[span.begin : span.header_end] for span in spans]
+            notes["turns_without_header"] += sum(header not in self.rules.headers for header in headers)
         notes["control_text"] += len(draft.inert)
         first = draft.conversation.messages[0].role
         notes["inserted_default_system"] += self.facts.inserts_default_system and first not in ("system", "developer")

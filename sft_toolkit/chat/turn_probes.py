@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sft_toolkit.chat.probing import ANSWER, ARGUMENT, THOUGHT, TOOLS, Probing, assistant, probe, result, user
-from sft_toolkit.chat.turns import TurnRules
+from sft_toolkit.chat.turns import TurnRules, common_beginning, common_length
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError
 
@@ -50,7 +50,9 @@ def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
         conversation = probe(*[user(), assistant()] * exchanges)
         try:
             traced = probing.trace(conversation)
-            turns = [rules.turn(traced, traced.of(2 * number + 1), conversation.messages) for number in range(exchanges)]
+            turns = [
+                rules.turn(traced, traced.of(2 * number + 1), conversation.messages) for number in range(exchanges)
+            ]
         except RecordError:
             continue
         if not traced.generated:
@@ -98,7 +100,11 @@ class _Search:
         gives it wholly or not at all.
         """
         beginnings = set(self._beginnings())
-        given = {self._shared(prompt, beginning) for prompt in self._prompts(_THINKING_ON) for beginning in beginnings}
+        given = {
+            common_beginning(prompt, beginning, self.control)
+            for prompt in self._prompts(_THINKING_ON)
+            for beginning in beginnings
+        }
         if not train_empty_think:
             prompts = set(self._prompts(_THINKING_OFF))
             given |= {prompt for prompt in prompts for beginning in beginnings if beginning.startswith(prompt)}
@@ -119,7 +125,7 @@ class _Search:
                 plain = self.probing.trace(probe(*messages, tools=tools), **variables)
             except RecordError:
                 continue
-            differs = _common_length(asked.text, plain.text)
+            differs = common_length(asked.text, plain.text)
             ends = [stretch.end for stretches in asked.stretches for stretch in stretches]
             yield asked.text[differs:]
             yield asked.text[min(differs, max(ends, default=differs)) :]
@@ -138,7 +144,7 @@ class _Search:
                 )
                 for word in ("A", "B")
             )
-            yield first[: _common_length(first, second)]
+            yield first[: common_length(first, second)]
 
     def _said(self, conversation: Conversation, message: int) -> str:
         """Nothing, where the template refuses the conversation."""
@@ -146,16 +152,3 @@ class _Search:
             return self.probing.said(conversation, message)
         except RecordError:
             return ""
-
-    def _shared(self, prompt: str, beginning: str) -> str:
-        """The longest common prefix that cuts neither a control token nor a word of the prompt."""
-        length = _common_length(prompt, beginning)
-        units = rf"{self.control.pattern}|\s|[^\s<]+|<[^\s<]*"
-        ends = [match.end() for match in re.finditer(units, prompt)]
-        return prompt[: max((end for end in ends if end <= length), default=0)]
-
-
-def _common_length(first: str, second: str) -> int:
-    """Number of characters that two texts begin with in common."""
-    differing = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
-    return next(differing, min(len(first), len(second)))

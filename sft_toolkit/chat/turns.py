@@ -46,8 +46,7 @@ class TurnRules:
     def turn(self, traced: Traced, stretch: Stretch, messages: list[Message]) -> Turn:
         """Divide the stretch of an assistant message."""
         text = traced.text
-        header = next((header for header in self.headers if text.startswith(header, stretch.begin, stretch.end)), "")
-        begin = header_end = stretch.begin + len(header)
+        begin = header_end = stretch.begin + len(self._header(text, stretch))
         pieces: list[Range] = []
         stop, foreign_stop = "", False
         for inner in stretch.inner:
@@ -62,6 +61,15 @@ class TurnRules:
             pieces.append((begin, end))
         produced = tuple((first, after) for first, after in pieces if after > first)
         return Turn(stretch.message, stretch.begin, header_end, produced, stop, foreign_stop)
+
+    def _header(self, text: str, stretch: Stretch) -> str:
+        """The longest header that the stretch begins with; else as much of one as a prompt would have given."""
+        whole = next((header for header in self.headers if text.startswith(header, stretch.begin, stretch.end)), None)
+        if whole is not None:
+            return whole
+        said = text[stretch.begin : stretch.end]
+        shared = (common_beginning(header, said, self.control) for header in self.headers)
+        return max((part for part in shared if part.strip()), key=len, default="")
 
     def _end(self, text: str, begin: int, end: int, goes_on: bool) -> tuple[int, str, bool]:
         """End of what the model says in text[begin:end], the stop token there, whether a foreign one was left out."""
@@ -84,3 +92,16 @@ class TurnRules:
         if marker is None or (self.stops and marker[0] not in self.stops):
             return end, ""
         return marker.end(), marker[0]
+
+
+def common_beginning(prompt: str, text: str, control: re.Pattern[str]) -> str:
+    """What two texts begin with in common, cutting neither a control token nor a word of the prompt."""
+    length = common_length(prompt, text)
+    ends = [match.end() for match in re.finditer(rf"{control.pattern}|\s|[^\s<]+|<[^\s<]*", prompt)]
+    return prompt[: max((end for end in ends if end <= length), default=0)]
+
+
+def common_length(first: str, second: str) -> int:
+    """Number of characters that two texts begin with in common."""
+    differing = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(differing, min(len(first), len(second)))

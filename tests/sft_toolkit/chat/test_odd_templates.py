@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from sft_toolkit.chat import Rendered, Renderer
@@ -28,3 +29,13 @@ def test_a_template_for_one_exchange_renders_one_exchange(chatml: str, renderer_
     renderer = renderer_for(guard + chatml)
     rendered = render(renderer, said("user", "Und?"), said("assistant", "Gut."))
     assert trained(renderer, rendered) == "Gut.<|im_end|>"
+
+
+def test_no_header_is_trained_where_an_answer_lacks_the_end_of_it(
+    trl_templates: Path, renderer_for: RendererFor
+) -> None:
+    """A prompt of Nemotron's ends in <think>, which the template leaves out of an answer that holds </think>."""
+    renderer = renderer_for((trl_templates / "nemotron_3_nano.jinja").read_text())
+    rendered = render(renderer, said("user", "Und?"), said("assistant", "So endet es: </think> ja"))
+    assert trained(renderer, rendered) == "So endet es: </think> ja<|im_end|>"
+    assert rendered.notes["turns_without_header"] == 1
