@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
+import itertools
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sft_toolkit.cli.array_job import part_of
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.errors import UsageError
 
@@ -29,7 +30,10 @@ def _option(*names: str, text: str, env: str | None = None, **more: Any) -> Any:
 
 
 def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take defaults from a TOML file: keys at its top for every command, a table named as the command for that one."""
+    """Take defaults from a TOML file: keys at its top for every command, a table named as the command for that one.
+
+    The table of a subcommand is `[effort.label]`; keys of `[effort]` are for every subcommand of it.
+    """
     if path is None:
         return None
     try:
@@ -39,14 +43,24 @@ def read_config(context: typer.Context, path: Path | None) -> Path | None:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise typer.BadParameter(f"{path}: not TOML: {fault}") from fault
     names = {parameter.name for parameter in context.command.params}
-    common = {key: value for key, value in content.items() if not isinstance(value, dict)}
-    own = content.get(context.command.name or "", {})
-    defaults = {key.replace("-", "_"): value for key, value in {**common, **own}.items()}
-    unknown = sorted({key.replace("-", "_") for key in own} - names)
+    words = context.command_path.split()[1:]
+    levels = list(itertools.accumulate(words, _table, initial=content))
+    unknown = sorted(_values(levels[-1]).keys() - names) if words else []
     if unknown:
-        raise typer.BadParameter(f"{path}: [{context.command.name}] has no option {unknown[0]}")
+        raise typer.BadParameter(f"{path}: [{'.'.join(words)}] has no option {unknown[0]}")
+    defaults = {key: value for level in levels for key, value in _values(level).items()}
     context.default_map = {key: value for key, value in defaults.items() if key in names}
     return path
+
+
+def _table(within: dict[str, Any], name: str) -> dict[str, Any]:
+    """The table called `name`; a value of that name is an option's, and leaves the table empty."""
+    table = within.get(name, {})
+    return table if isinstance(table, dict) else {}
+
+
+def _values(table: dict[str, Any]) -> dict[str, Any]:
+    return {key.replace("-", "_"): value for key, value in table.items() if not isinstance(value, dict)}
 
 
 Config = Annotated[
@@ -202,22 +216,11 @@ def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} {value}: unknown", f"choose one of {', '.join(choices)}")
 
 
-def _part(given: str | None, output: str) -> tuple[int, int]:
-    if given is not None:
-        index, slash, count = given.partition("/")
-        if slash and index.isdigit() and count.isdigit() and int(index) < int(count):
-            return int(index), int(count)
-        raise UsageError(f"--shard {given}: not I/N", "part I counts from 0: --shard 0/8 is the first of eight")
-    if output == "-" or output.endswith((".jsonl", ".gz", ".zst")):
+def _part(shard: str | None, output: str) -> tuple[int, int]:
+    """An output that is one file is written by one process, whatever the environment says."""
+    if shard is None and (output == "-" or output.endswith((".jsonl", ".gz", ".zst"))):
         return 0, 1
-    environment = os.environ
-    if f"{ENV_PREFIX}_SHARD_COUNT" in environment:
-        return int(environment.get(f"{ENV_PREFIX}_SHARD_INDEX", "0")), int(environment[f"{ENV_PREFIX}_SHARD_COUNT"])
-    if "SLURM_ARRAY_TASK_COUNT" in environment:
-        first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))
-        step = int(environment.get("SLURM_ARRAY_TASK_STEP", "1"))
-        return (int(environment["SLURM_ARRAY_TASK_ID"]) - first) // step, int(environment["SLURM_ARRAY_TASK_COUNT"])
-    return 0, 1
+    return part_of(shard)
 
 
 def _origin(context: typer.Context, name: str) -> str:

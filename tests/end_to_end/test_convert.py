@@ -289,6 +289,19 @@ def test_a_config_file_with_an_unknown_option_is_refused(run_cli: RunCli, tmp_pa
     assert result.returncode == 2 and b"no option" in result.stderr and b"wrokers" in result.stderr
 
 
+def test_a_subcommand_has_a_table_of_its_own_in_the_config_file(run_cli: RunCli, tmp_path: Path) -> None:
+    lines = ["language = 'de'", "effort = 5", "[grade]", "wrokers = 1", "[convert]", "dataset = 'd'"]
+    (tmp_path / "c.toml").write_text("\n".join(lines))
+    done = run_cli("convert", "--config", tmp_path / "c.toml", stdin=json.dumps(record(0)).encode())
+    assert json.loads(done.stdout)["dataset"] == "d", done.stderr
+    (tmp_path / "c.toml").write_text("[effort]\nlength-column = 'n'\n[effort.label]\nseed = 5\n[fit]\nseed = 1\n")
+    done = run_cli("effort", "label", "--config", tmp_path / "c.toml", stdin=json.dumps(record(0, n=3)).encode())
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "c.toml").write_text("[effort.label]\nwrokers = 1\n")
+    done = run_cli("effort", "label", "--config", tmp_path / "c.toml", stdin=json.dumps(record(0)).encode())
+    assert b"[effort.label] has no option wrokers" in done.stderr
+
+
 def test_a_dry_run_writes_nothing(run_cli: RunCli, tmp_path: Path) -> None:
     source = write_records(tmp_path / "in.jsonl", [record(0)])
     result = run_cli("convert", source, "-o", tmp_path / "out", "--dry-run")
