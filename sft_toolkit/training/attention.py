@@ -19,6 +19,8 @@ from sft_toolkit.errors import ToolkitError
 
 ATTENTION = "kolibri_documents"
 _UNSUPPORTED = ("sliding_window", "softcap", "s_aux")
+_WIDTH_STEP, _GREATEST_WIDTH = 8, 256
+"""Widths of heads that the flash kernel takes: one for queries, keys and values, a multiple, and at most that."""
 
 
 def register_attention() -> None:
@@ -73,8 +75,21 @@ def _flash(
 
     if query.dtype == torch.float32:
         raise ToolkitError("attention on CUDA does not compute in float32", "use --bf16")
-    tokens_first = (states[0].transpose(0, 1) for states in (query, key, value))
+    own, result = query.size(-1), value.size(-1)
+    width = -(-max(own, result) // _WIDTH_STEP) * _WIDTH_STEP
+    if width > _GREATEST_WIDTH:
+        raise ToolkitError(
+            f"attention on CUDA takes heads of at most {_GREATEST_WIDTH} numbers, not {max(own, result)}"
+        )
+    tokens_first = (_widened(states[0].transpose(0, 1), width) for states in (query, key, value))
+    scale = own**-0.5 if scaling is None else scaling
     out = varlen_attn(
-        *tokens_first, bounds, bounds, longest, longest, scale=scaling, window_size=(-1, 0), enable_gqa=grouped
+        *tokens_first, bounds, bounds, longest, longest, scale=scale, window_size=(-1, 0), enable_gqa=grouped
     )
-    return out[None]
+    return out[None, ..., :result]
+
+
+def _widened(states: Tensor, width: int) -> Tensor:
+    """Zeros after each head, which add nothing to scores and come out as zeros: [T, heads, D] to [T, heads, width]."""
+    lacking = width - states.size(-1)
+    return F.pad(states, (0, lacking)) if lacking else states
