@@ -8,17 +8,27 @@ from typing import Any
 
 import msgspec
 
+
+def _iso(value: Any) -> str:
+    """Times of nanoseconds, which pyarrow gives as pandas' own, in the form that a datetime is written in."""
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+
+
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
-_encoder = msgspec.json.Encoder(decimal_format="number")
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=_iso)
 _TOO_LARGE = "a number has an exponent beyond what a decimal can hold"
 
 
 def decode(text: bytes | str) -> Any:
-    """Decode one JSON value. Raises ValueError for what is not JSON, NaN and Infinity included."""
+    """Decode one JSON value. Raises ValueError for what is not JSON, NaN, Infinity and endless nesting included."""
     try:
         return _decoder.decode(text)
     except ArithmeticError as fault:
         raise ValueError(_TOO_LARGE) from fault
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
 
 
 def encode(value: Any) -> bytes:

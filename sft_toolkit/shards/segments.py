@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from sft_toolkit.shards.schemas import kind_of
 MAX_LINE_BYTES = 64 << 20
 _TABLE_BATCH_ROWS = 256
 _SHOWN_OF_A_BAD_LINE = 1000
+_INCOMPLETE = "is the download complete?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _too_long(origin: str, line: bytes, size: int) -> Row:
 def _decode_line(origin: str, line: bytes) -> Row:
     try:
         return Row(origin, decode(line.removeprefix(b"\xef\xbb\xbf")), size=len(line))
-    except (ValueError, RecursionError) as fault:
+    except ValueError as fault:
         return Row(origin, _shown(line), _line_fault(line, fault))
 
 
@@ -98,12 +100,25 @@ def _line_fault(line: bytes, fault: Exception) -> RecordError:
     except UnicodeDecodeError as bad:
         detail = f"byte {bad.start + 1} of the line is not UTF-8"
         return RecordError("invalid_utf8", detail, "convert the file, for instance with iconv -t UTF-8")
+    if _holds_half_a_pair(line):
+        hint = "mend the text, for instance with \\ufffd in place of the half"
+        return RecordError("not_json", "an escape in the line is half of a surrogate pair", hint)
     if not line.endswith(b"\n"):
         return RecordError("torn_line", f"the last line is cut off: {fault}", "was the writer stopped? mend or cut it")
     if line.lstrip()[:1] == b"[":
         hint = "the file seems to be one JSON array: write one record a line, for instance with jq -c '.[]'"
         return RecordError("not_json", f"the line is not a JSON object: {fault}", hint)
     return RecordError("not_json", f"the line is not JSON: {fault}", "one JSON object a line is expected")
+
+
+def _holds_half_a_pair(line: bytes) -> bool:
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        pass
+    return False
 
 
 def _shown(line: bytes) -> str:
@@ -124,9 +139,20 @@ class TableRange:
         for batch in batches:
             ours = kind_of(batch.schema) == "records"
             size = batch.nbytes // max(batch.num_rows, 1)
-            for row in batch.to_pylist():
+            for row in _plain_rows(self.path, batch):
                 yield _table_row(f"{self.path}:row {number}", row, ours, size)
                 number += 1
+
+
+def _plain_rows(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    names = batch.schema.names
+    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if repeated is not None:
+        raise ToolkitError(f"{path}: two columns are called {repeated}", "rename one of them")
+    try:
+        return batch.to_pylist()
+    except (ValueError, OverflowError) as fault:  # text that is not UTF-8, a date that Python has no value for
+        raise ToolkitError(f"{path}: holds a value that cannot be read: {fault}", "mend or drop its column") from fault
 
 
 def _table_row(origin: str, row: dict[str, Any], ours: bool, size: int) -> Row:
@@ -147,7 +173,10 @@ def parquet_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
                 skipped = start - before if skipped is None else skipped
                 groups.append(group)
             before += count
-        yield from _cut(file.iter_batches(_TABLE_BATCH_ROWS, row_groups=groups), skipped or 0, wanted.rows)
+        try:
+            yield from _cut(file.iter_batches(_TABLE_BATCH_ROWS, row_groups=groups), skipped or 0, wanted.rows)
+        except (pa.ArrowInvalid, OSError) as fault:
+            raise ToolkitError(f"{wanted.path}: damaged: {fault}", _INCOMPLETE) from fault
 
 
 def arrow_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
@@ -158,10 +187,13 @@ def arrow_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
+    """Raises ToolkitError where the file is none or its footer is damaged."""
     try:
         return pq.ParquetFile(path)
-    except pa.ArrowInvalid as fault:
-        raise ToolkitError(f"{path}: not a Parquet file: {fault}", "is the download complete?") from fault
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (pa.ArrowInvalid, OSError) as fault:
+        raise ToolkitError(f"{path}: not a Parquet file: {fault}", _INCOMPLETE) from fault
 
 
 def open_arrow(path: Path, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:

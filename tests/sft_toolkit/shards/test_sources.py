@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.json_text import encode
 from sft_toolkit.shards.segments import MAX_LINE_BYTES
 from sft_toolkit.shards.sources import Source
 
@@ -169,6 +170,8 @@ def test_temporary_copies_go_when_a_block_is_discarded(tmp_path: Path) -> None:
         (b'{"a": 1}\n{"a": "\xff"}\n{"a": 2}\n', "invalid_utf8", "iconv"),
         (b'{"a": 1}\n{"a": NaN}\n{"a": 2}\n', "not_json", "one JSON object"),
         (b'{"a": 1}\n{"a": "x', "torn_line", "was the writer stopped"),
+        (b'{"a": 1}\n{"a": "\\ud83d"}\n{"a": 2}\n', "not_json", "ufffd"),
+        (b'{"a": 1}\n' + b"[" * 100_000 + b'\n{"a": 2}\n', "not_json", "one JSON array"),
         (b'{"a": 1}\n[{"a":\n{"a": 2}\n', "not_json", "one JSON array"),
     ],
 )
@@ -217,6 +220,44 @@ def test_a_cut_table_is_an_error_that_names_the_file(write: Any, tmp_path: Path)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(ToolkitError, match=path.name):
         read_blocks([str(path)], 10, tmp_path)
+
+
+def test_a_damaged_table_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = Path(write_parquet(tmp_path))
+    content = bytearray(path.read_bytes())
+    content[4:40] = b"x" * 36
+    path.write_bytes(content)
+    with pytest.raises(ToolkitError, match=r"x\.parquet: damaged"):
+        read_blocks([str(path)], 10, tmp_path)
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["id", "id"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(ToolkitError, match="two columns are called id"):
+        read_blocks([str(tmp_path / "x.parquet")], 10, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([2**50], pa.timestamp("s")), pa.array([b"\xff"]).view(pa.string())], ids=["year", "utf-8"]
+)
+def test_a_value_that_cannot_be_read_is_an_error_that_names_the_file(column: pa.Array, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
+    with pytest.raises(ToolkitError, match=r"x\.parquet: holds a value that cannot be read"):
+        read_blocks([str(tmp_path / "x.parquet")], 10, tmp_path)
+
+
+def test_times_of_a_table_keep_their_nanoseconds_when_they_are_written(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"at": pa.array([1_000_000_001], pa.timestamp("ns"))}), tmp_path / "x.parquet")
+    [[row]] = read_blocks([str(tmp_path / "x.parquet")], 10, tmp_path)
+    assert encode(row) == b'{"at":"1970-01-01T00:00:01.000000001"}'
+
+
+def test_a_column_of_json_nested_without_end_is_a_fault_of_its_row(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"messages": ["[" * 100_000]}), tmp_path / "x.parquet")
+    [block] = Source([str(tmp_path / "x.parquet")]).blocks(10, tmp_path)
+    [row] = block.read()
+    assert row.error is not None and row.error.reason == "bad_messages"
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "missing/*.jsonl"])
