@@ -10,7 +10,8 @@ from sft_toolkit.chat.control_text import ControlText
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
-from sft_toolkit.chat.template import ChatTemplate
+from sft_toolkit.chat.template import ChatTemplate, tojson
+from sft_toolkit.chat.trace import Traced
 from sft_toolkit.chat.turns import Turn, TurnRules
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
@@ -32,7 +33,7 @@ class Draft:
         reasoning = (self.conversation.messages[turn.message].reasoning or "").strip()
         if not reasoning:
             return None
-        return bool(turn.pieces) and self.text.find(reasoning, turn.begin, turn.pieces[-1][1]) >= 0
+        return self.text.find(reasoning, turn.begin, turn.end) >= 0
 
 
 class Drafter:
@@ -62,11 +63,14 @@ class Drafter:
         )
         self._require_calls(conversation)
         self._require_roles(conversation)
+        _require_text(traced, conversation)
         turns = [
             self._rules.turn(traced, traced.of(index), conversation.messages)
             for index, message in enumerate(conversation.messages)
             if message.role == "assistant"
         ]
+        for turn in turns:
+            _require_names(traced.text[turn.begin : turn.end], turn.message, conversation)
         return Draft(conversation, traced.text, turns, inert, notes)
 
     def _require_calls(self, conversation: Conversation) -> None:
@@ -77,9 +81,7 @@ class Drafter:
                     min(len(message.tool_calls), 2), bool(message.text), bool(message.reasoning), index == final
                 )
                 if not self._probes.writes_call(shape):
-                    raise RecordError(
-                        "tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}"
-                    )
+                    raise _calls_not_rendered(index)
 
     def _require_roles(self, conversation: Conversation) -> None:
         for index, message in enumerate(conversation.messages):
@@ -87,4 +89,30 @@ class Drafter:
             if role == "developer" and self._probes.dialect.developer_as_system:
                 role = "system"
             if role != "assistant" and message.text and not self._probes.writes_role(role, min(index, 1)):
-                raise RecordError("role_not_rendered", f"the chat template leaves out message {index} ({message.role})")
+                raise _role_not_rendered(index, role)
+
+
+def _require_text(traced: Traced, conversation: Conversation) -> None:
+    """Questions and tool results for which nothing was written must stand elsewhere in the text: merged, or as JSON."""
+    written = traced.written
+    for index, message in enumerate(conversation.messages):
+        if message.role in ("user", "tool") and index not in written:
+            text = message.text.strip()
+            if text not in traced.text and tojson(text)[1:-1] not in traced.text:
+                raise _role_not_rendered(index, message.role)
+
+
+def _require_names(said: str, index: int, conversation: Conversation) -> None:
+    """A turn holds the name of the tool once for each call of it."""
+    for name, calls in Counter(call.name for call in conversation.messages[index].tool_calls).items():
+        spellings = {name, tojson(name)[1:-1], tojson(name, ensure_ascii=True)[1:-1]}
+        if sum(map(said.count, spellings)) < calls:
+            raise _calls_not_rendered(index)
+
+
+def _calls_not_rendered(index: int) -> RecordError:
+    return RecordError("tool_calls_not_rendered", f"the chat template does not write all tool calls of message {index}")
+
+
+def _role_not_rendered(index: int, role: str) -> RecordError:
+    return RecordError("role_not_rendered", f"the chat template leaves out message {index} ({role})")

@@ -41,6 +41,17 @@ class Traced:
     stretches: list[list[Stretch]]
     generated: list[tuple[int, int]]
 
+    @property
+    def written(self) -> set[int]:
+        """The messages that wrote something, be it inside the stretch of another."""
+        waiting = [stretch for found in self.stretches for stretch in found]
+        written = set()
+        while waiting:
+            stretch = waiting.pop()
+            written.add(stretch.message)
+            waiting += stretch.inner
+        return written
+
     def of(self, message: int) -> Stretch:
         """The one stretch of a message.
 

@@ -27,6 +27,10 @@ class Turn:
     stop: str
     foreign_stop: bool = False
 
+    @property
+    def end(self) -> int:
+        return self.pieces[-1][1] if self.pieces else self.header_end
+
 
 @dataclass(frozen=True, slots=True)
 class TurnRules:

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from sft_toolkit.chat import Rendered, Renderer
+from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 
 RendererFor = Callable[..., Renderer]
@@ -39,3 +42,52 @@ def test_no_header_is_trained_where_an_answer_lacks_the_end_of_it(
     rendered = render(renderer, said("user", "Und?"), said("assistant", "So endet es: </think> ja"))
     assert trained(renderer, rendered) == "So endet es: </think> ja<|im_end|>"
     assert rendered.notes["turns_without_header"] == 1
+
+
+CALLS = [{"id": f"call_{name}", "function": {"name": name, "arguments": {}}} for name in ("rufen", "rufen", "warten")]
+CALLED = [said("user", "Und?"), said("assistant", "", tool_calls=CALLS)]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "(message.tool_calls or [] if tools else [])",
+        "(message.tool_calls or [])[:2]",
+        "(message.tool_calls or [])[-2:]",
+    ],
+)
+def test_calls_that_a_template_writes_only_at_times_are_missed_where_it_does_not(
+    chatml: str, renderer_for: RendererFor, loop: str
+) -> None:
+    """No probe asks for calls without declared tools, or for three in a turn."""
+    template = chatml.replace("message.tool_calls or []", loop)
+    assert template != chatml
+    with pytest.raises(RecordError) as caught:
+        render(renderer_for(template), *CALLED)
+    assert caught.value.reason == "tool_calls_not_rendered"
+
+
+def test_a_question_that_a_template_skips_is_missed(chatml: str, renderer_for: RendererFor) -> None:
+    """One that two questions in a row make it skip, where each alone is written."""
+    skipping = "{%- if loop.nextitem is not defined or loop.nextitem.role != message.role %}"
+    start, end = "{%- for message in messages %}", "{{- '<|im_end|>\\n' }}\n{%- endfor %}\n{%- if add"
+    assert start in chatml and end in chatml
+    template = chatml.replace(start, start + skipping).replace(end, end.replace("{%- endfor", "{%- endif %}{%- endfor"))
+    renderer = renderer_for(template)
+    with pytest.raises(RecordError) as caught:
+        render(renderer, said("user", "Hallo?"), said("user", "Und?"), said("assistant", "Gut."))
+    assert caught.value.reason == "role_not_rendered"
+
+
+def test_questions_that_a_template_merges_are_no_loss(renderer_for: RendererFor) -> None:
+    template = (
+        "{% set ns = namespace(asked='') %}{% for m in messages %}{% if m.role == 'user' %}"
+        "{% set ns.asked = ns.asked + ' ' + m.content | trim %}"
+        "{% if loop.nextitem is not defined or loop.nextitem.role != 'user' %}<|user|>{{ ns.asked }}<|end|>"
+        "{% set ns.asked = '' %}{% endif %}{% else %}<|assistant|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    renderer = renderer_for(template)
+    rendered = render(renderer, said("user", "Hallo?\n"), said("user", "Und?"), said("assistant", "Gut."))
+    assert rendered.text == "<|user|> Hallo? Und?<|end|><|assistant|>Gut.<|end|>"
+    assert trained(renderer, rendered) == "Gut.<|end|>"
