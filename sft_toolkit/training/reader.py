@@ -16,16 +16,21 @@ from sft_toolkit.training.sequences import PackedFolder, PackedSequence
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads `packed` for a model of `vocabulary` tokens and `positions` places. All raise ToolkitError."""
+    """Reads `packed` for a model of `vocabulary` tokens and `positions` places. All raise ToolkitError.
+
+    turning: the longest document up to which a rotary embedding turns all documents alike
+    """
 
     packed: PackedFolder
     vocabulary: int
     positions: int
+    turning: int
     device: torch.device
 
     @classmethod
     def of(cls, packed: PackedFolder, config: PreTrainedConfig, device: torch.device) -> Reader:
-        return cls(packed, config.vocab_size, getattr(config, "max_position_embeddings", sys.maxsize), device)
+        positions = getattr(config, "max_position_embeddings", sys.maxsize)
+        return cls(packed, config.vocab_size, positions, _turning_alike(config), device)
 
     def batch(self, number: int) -> Batch:
         """One sequence; for FILLER, one token without loss."""
@@ -34,14 +39,29 @@ class Reader:
         return Batch.of(sequence, self.device)
 
     def require_fitting_documents(self) -> None:
-        """Look at every document that may be longer than the model's positions: d > p only where C > p * p."""
-        for number in np.flatnonzero(self.packed.index.cost > self.positions**2):
-            if (longest := self.packed.longest_document(int(number))) > self.positions:
+        """Look at every document that may be longer than the model takes: d > p only where C > p * p."""
+        most = min(self.positions, self.turning)
+        for number in np.flatnonzero(self.packed.index.cost > most**2):
+            if (longest := self.packed.longest_document(int(number))) > most:
+                document = f"{self.packed.path}: sequence {number} has a document of {longest} tokens"
+                if longest > self.positions:
+                    raise ToolkitError(
+                        f"{document}, the model has {self.positions} positions",
+                        "pack with a smaller --capacity and --overlong drop, or extend the model's positions",
+                    )
                 raise ToolkitError(
-                    f"{self.packed.path}: sequence {number} has a document of {longest} tokens, "
-                    f"the model has {self.positions} positions",
-                    "pack with a smaller --capacity and --overlong drop, or extend the model's positions",
+                    f"{document}; beyond {self.turning}, longrope would change the positions of all documents packed "
+                    "with it",
+                    "pack with a smaller --capacity and --overlong drop",
                 )
+
+
+def _turning_alike(config: PreTrainedConfig) -> int:
+    """Where a "longrope" takes other frequencies, by the longest document of a batch; else there is no such place."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    by_layer = [rope, *(one for one in rope.values() if isinstance(one, dict))]
+    changes = [one["original_max_position_embeddings"] for one in by_layer if one.get("rope_type") == "longrope"]
+    return min(changes, default=sys.maxsize)
 
 
 def require_known_tokens(sequence: PackedSequence, vocabulary: int, place: str) -> None:

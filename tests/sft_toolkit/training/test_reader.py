@@ -58,3 +58,15 @@ def test_a_document_longer_than_the_models_positions_is_refused_at_the_start(tmp
     config.max_position_embeddings = 40
     with pytest.raises(ToolkitError, match="sequence 0 has a document of 41 tokens, the model has 40 positions"):
         Reader.of(packed, config, CPU).require_fitting_documents()
+
+
+def test_a_document_that_would_change_the_positions_of_others_is_refused(tmp_path: Path) -> None:
+    documents = [document("short", [1] * 30), document("long", [1] * 41)]
+    packed = PackedFolder(write_packed(tmp_path, documents))
+    factors = {"short_factor": [1.0] * 8, "long_factor": [4.0] * 8}
+    config = tiny_config("llama")
+    config.rope_parameters = {"rope_type": "longrope", "original_max_position_embeddings": 41, **factors}
+    Reader.of(packed, config, CPU).require_fitting_documents()
+    config.rope_parameters["original_max_position_embeddings"] = 40
+    with pytest.raises(ToolkitError, match="has a document of 41 tokens; beyond 40, longrope would change"):
+        Reader.of(packed, config, CPU).require_fitting_documents()
