@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,10 @@ from sft_toolkit.errors import ToolkitError
 def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
     """A temporary path in `within` (else beside `target`): on success fsynced and renamed, on failure removed.
 
-    Raises ToolkitError when the disk is full or the folder cannot be written.
+    The path is of this call alone: the parts of an array job may write one target at the same time, from containers in
+    which all have one process id. Raises ToolkitError when the disk is full or the folder cannot be written.
     """
-    temporary = (within or target.parent) / f".{target.name}.{os.getpid()}.tmp"
+    temporary = (within or target.parent) / f".{target.name}.{secrets.token_hex(4)}.tmp"
     try:
         yield temporary
         _sync(temporary)

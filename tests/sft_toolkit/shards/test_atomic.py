@@ -1,0 +1,36 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.shards.atomic import atomic_path, write_text
+
+
+def test_two_writers_of_one_target_do_not_meet_also_where_they_share_a_process_id(tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    with atomic_path(target) as first:
+        first.write_text("first")
+        with atomic_path(target) as second:
+            second.write_text("second")
+        assert target.read_text() == "second"
+    assert target.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    write_text(target, "old")
+    with pytest.raises(RuntimeError), atomic_path(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ToolkitError, match="gone"):
+        write_text(tmp_path / "gone" / "run.json", "x")
