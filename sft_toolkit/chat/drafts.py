@@ -30,10 +30,11 @@ class Draft:
 
     def writes_reasoning(self, turn: Turn) -> bool | None:
         """Whether the reasoning of a turn is in its text; None where it has none."""
-        reasoning = (self.conversation.messages[turn.message].reasoning or "").strip()
+        message = self.conversation.messages[turn.message]
+        reasoning = (message.reasoning or "").strip()
         if not reasoning:
             return None
-        return self.text.find(reasoning, turn.begin, turn.end) >= 0
+        return self.text.count(reasoning, turn.begin, turn.end) > message.text.count(reasoning)
 
 
 class Drafter:

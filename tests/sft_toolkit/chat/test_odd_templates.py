@@ -91,3 +91,12 @@ def test_questions_that_a_template_merges_are_no_loss(renderer_for: RendererFor)
     rendered = render(renderer, said("user", "Hallo?\n"), said("user", "Und?"), said("assistant", "Gut."))
     assert rendered.text == "<|user|> Hallo? Und?<|end|><|assistant|>Gut.<|end|>"
     assert trained(renderer, rendered) == "Gut.<|end|>"
+
+
+def test_reasoning_is_missed_though_the_answer_says_the_same(trl_templates: Path, renderer_for: RendererFor) -> None:
+    """Qwen 3 leaves the reasoning of the first exchange out."""
+    renderer = renderer_for((trl_templates / "qwen3.jinja").read_text())
+    exchange = (said("user", "Und?"), said("assistant", "Zwei, ja: zwei.", reasoning="zwei"))
+    rendered = render(renderer, *exchange, *exchange)
+    assert [span.reasoning for span in rendered.spans] == [False, True]
+    assert rendered.notes["dropped_reasoning"] == 1
