@@ -95,15 +95,64 @@ def test_models_that_could_not_be_scored_are_told_and_tried_again(
     failed = run_cli("mergemix", "score", scored, "--score-command", command)
     assert failed.returncode == 1
     *faults, last = failed.stderr.decode().splitlines()
-    assert [fault[:53] for fault in faults] == [
-        f"error: mix-{number}: score command failed (exit code 2): " for number in (5, 6, 7)
-    ]
+    for name, fault in zip(("mix-5", "mix-6", "mix-7"), faults, strict=True):
+        assert fault.startswith(f"error: {name}: score command failed (exit code 2): ")
     assert last == "error: not scored: mix-5, mix-6, mix-7; the same command tries only these again"
     (tmp_path / "away").rename(tmp_path / "score.py")
     assert run_cli("mergemix", "score", scored, "--score-command", command).stderr.endswith(
         f"3 evaluations -> {scored / 'scores.jsonl'}\n".encode()
     )
     assert (scored / "scores.jsonl").read_text() == "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "what are the scores?; give --held-out TOKENS or --score-command 'CMD {model}', not both"),
+        (["--held-out", "tokens", "--score-command", "echo {model}"], "what are the scores?"),
+        (["--held-out", "tokens", "--score-timeout", "5"], "--score-timeout ends a score command"),
+        (["--held-out", "tokens", "--repeats", "2"], "held-out loss is the same every time"),
+    ],
+)
+def test_scores_come_from_one_place(run_cli: RunCli, tmp_path: Path, options: list[str], message: str) -> None:
+    done = run_cli("mergemix", "score", tmp_path, *options)
+    assert done.returncode == 2 and message in done.stderr.decode()
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_the_held_out_loss_needs_what_training_needs(scored: Path) -> None:
+    """Without torch the error is that of train; a score command and a rank do without."""
+    code = (
+        "import importlib.util as util, sys; found = util.find_spec\n"
+        "util.find_spec = lambda name, *more: None if name == 'torch' else found(name, *more)\n"
+        "from sft_toolkit.cli.main import run\nrun()"
+    )
+
+    def without_torch(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+    for command in (
+        ["mergemix", "score", scored, "--held-out", "tokens"],
+        ["train", "x", "-o", "y", "--model", scored],
+    ):
+        done = without_torch(*command)
+        assert (done.returncode, done.stderr) == (
+            2,
+            "error: torch is not installed; pip install 'kolibri-sft[train]'\n",
+        )
+
+
+def test_neither_a_score_command_nor_a_ranking_loads_torch(scored: Path) -> None:
+    code = (
+        "import sys; from sft_toolkit.cli.main import run\n"
+        "try:\n run()\nfinally:\n print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    command = json.loads((scored / "scores.jsonl").read_text().splitlines()[0])["scorer"]
+    for arguments in (["score", scored, "--score-command", command], ["rank", scored, "--metric", "loss"]):
+        words = [sys.executable, "-c", code, "mergemix", *map(str, arguments)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_many_clusters_unchecked_draw_a_warning(run_cli: RunCli, models: list[str], tmp_path: Path) -> None:

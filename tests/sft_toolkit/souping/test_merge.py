@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import pytest
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.souping.merge import Sources, open_merges, write_merges
 from sft_toolkit.souping.mixtures import Mixture, sample_mixtures
-from sft_toolkit.souping.score_command import ScoreCommand
-from sft_toolkit.souping.score_journal import open_journal
+from sft_toolkit.souping.score_command import ScoreCommand, Scores
+from sft_toolkit.souping.score_journal import open_journal, require_comparable
 from sft_toolkit.souping.scoring import merged_models, score_models, trained_models
 from sft_toolkit.souping.soup import soup
 from sft_toolkit.souping.writing import OutputOptions
@@ -177,6 +179,42 @@ def test_scores_of_two_commands_are_not_mixed(tmp_path: Path, counting: ScoreCom
     journal.add("a", ScoreCommand("another {model}"), {"score": 1.0})
     with pytest.raises(ToolkitError, match=r"scores of another command: another \{model\}"):
         score_models(iter(()), counting, open_journal(journal.path), 1)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A scorer whose scores are losses."""
+
+    name: str
+    is_loss = True
+
+    def run(self, model: Path) -> Scores:
+        return {"loss": 0.5, "loss/a": 0.25}
+
+
+def test_a_journal_of_losses_knows_that_they_are(tmp_path: Path, counting: ScoreCommand) -> None:
+    path = tmp_path / "scores.jsonl"
+    assert score_models(iter([("x", nullcontext(tmp_path))]), Loss("held-out loss on 1"), open_journal(path), 1) == 1
+    journal = open_journal(path)
+    assert journal.is_loss and journal.of_metric(None) == {"x": [0.5]} and journal.of_metric("loss/a") == {"x": [0.25]}
+    for other in (Loss("held-out loss on 2"), counting):
+        with pytest.raises(UsageError, match="scores of another held-out set: held-out loss on 1"):
+            journal.require_scorer(other)
+
+
+def test_losses_are_compared_with_losses_on_the_same_data_alone(tmp_path: Path) -> None:
+    """Two commands may differ: one may name what the other leaves out."""
+    scorers = [Loss("held-out loss on 1"), Loss("held-out loss on 2"), ScoreCommand("CMD {model}")]
+    ours, others, command = (open_journal(tmp_path / str(number)) for number in range(3))
+    for journal, scorer in zip((ours, others, command), scorers, strict=True):
+        require_comparable(ours, journal)
+        journal.add("x", scorer, {"loss": 0.5})
+    for pair in ((ours, others), (ours, command), (command, ours)):
+        with pytest.raises(UsageError, match="scores that cannot be compared: "):
+            require_comparable(*pair)
+    another = open_journal(tmp_path / "another")
+    another.add("x", ScoreCommand("CMD {model} --trained"), {"score": 0.5})
+    require_comparable(command, another)
 
 
 @pytest.mark.parametrize("line", ["5", "{}", '{"id": "a"}', '{"id": "a", "scores": {"x": "y"}}', "torn"])
