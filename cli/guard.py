@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
@@ -59,6 +60,8 @@ def _exit_code(command: Callable[[], None], debug: bool) -> int:
         print_error(message, error.hint)
         return error.exit_code if isinstance(error, ToolkitError) else 1
     except BrokenPipeError as fault:
+        if _nobody_reads_stdout():
+            return BROKEN_PIPE
         print_error(f"connection lost: {fault}")
         return 1
     except OSError as fault:
@@ -71,6 +74,13 @@ def _exit_code(command: Callable[[], None], debug: bool) -> int:
         print_error("out of memory", "try fewer --workers")
         return 1
     return 0
+
+
+def _nobody_reads_stdout() -> bool:
+    """True where stdout is a pipe whose reader is gone: that breaks a `print`, and is no fault of a socket."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

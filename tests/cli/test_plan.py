@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from sft_toolkit.packers import window_plan
 from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.pack import PackOptions, run_pack
-from tests.conftest import RunCli
+from tests.conftest import RunCli, cli_command
 from tests.token_shards import random_documents, write_token_folder
 
 ORDERS = ["random", "sorted-buffer", "within-step", "window, undealt", "window"]
@@ -78,3 +80,12 @@ def test_a_share_outside_its_range_is_wrong_use(run_cli: RunCli, packed: Path) -
     done = run_cli("plan", packed, "--attention-share", "1.5")
     assert done.returncode == 2
     assert done.stderr.decode().strip() == "error: --attention-share 1.5: not a share; give a number from 0 to 1"
+
+
+def test_a_reader_that_is_gone_ends_it_without_a_word(packed: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    arguments = cli_command("plan", packed, "--ranks", "4")
+    done = subprocess.run(arguments, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
