@@ -64,6 +64,7 @@ class Drafter:
         )
         self._require_calls(conversation)
         self._require_roles(conversation)
+        self._require_results_apart(conversation)
         _require_text(traced, conversation)
         turns = [
             self._rules.turn(traced, traced.of(index), conversation.messages)
@@ -83,6 +84,13 @@ class Drafter:
                 )
                 if not self._probes.writes_call(shape):
                     raise _calls_not_rendered(index)
+
+    def _require_results_apart(self, conversation: Conversation) -> None:
+        answered = any(message.role == "tool" for message in conversation.messages)
+        if answered and self._probes.mixes_results:
+            raise RecordError(
+                "message_not_traced", "the chat template writes tool results into the turn that called, not apart"
+            )
 
     def _require_roles(self, conversation: Conversation) -> None:
         for index, message in enumerate(conversation.messages):

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from sft_toolkit.chat.messages import Dialect
-from sft_toolkit.chat.probing import ANSWER, ARGUMENT, THOUGHT, TOOL, TOOLS, Probing, assistant, probe, result, user
+from sft_toolkit.chat.probing import (
+    ANSWER,
+    ARGUMENT,
+    QUESTION,
+    THOUGHT,
+    TOOL,
+    TOOLS,
+    Probing,
+    assistant,
+    probe,
+    result,
+    user,
+)
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError, ToolkitError
@@ -27,8 +39,9 @@ class Probes:
     """Answers about one template; each question is rendered once."""
 
     def __init__(self, template: ChatTemplate) -> None:
-        """Raises ToolkitError where the template writes no answer however it is asked."""
+        """Raises ToolkitError where the template writes no answer, or no answer apart from questions."""
         self.probing = Probing(template, _find_dialect(template))
+        _require_answers_apart(self.probing)
         self.writes_call = lru_cache(None)(self._writes_call)
         self.writes_role = lru_cache(None)(self._writes_role)
         self.writes_reasoning = lru_cache(None)(self._writes_reasoning)
@@ -51,6 +64,13 @@ class Probes:
             return THOUGHT in self.probing.said(probe(user(), assistant(ANSWER, THOUGHT), *later), 1)
         except RecordError:
             return False
+
+    @cached_property
+    def mixes_results(self) -> bool:
+        """Whether a turn that calls holds the result of the call, with nothing to tell them apart."""
+        word = "kolibriresult"
+        called = probe(user(), assistant(None, calls=1), result(0, word), assistant(), tools=TOOLS)
+        return self.probing.mixes(called, 1, word)
 
     def preamble(self) -> str:
         """What the template writes before the first message where no system message is given."""
@@ -76,6 +96,16 @@ def _wants_parts(template: ChatTemplate) -> bool:
         except RecordError as fault:
             faults.append(fault.detail)
     raise ToolkitError(f"the chat template cannot render a question and an answer: {faults[0]}")
+
+
+def _require_answers_apart(probing: Probing) -> None:
+    one = [user(), assistant()]
+    for messages in (one, [*one, *one]):
+        if probing.mixes(probe(*messages), 1, QUESTION):
+            raise ToolkitError(
+                "the chat template writes a question where it takes up an answer, with nothing to tell them apart",
+                "its loop must take up one message at a time",
+            )
 
 
 def _with_calls(template: ChatTemplate, dialect: Dialect) -> Dialect:

@@ -10,6 +10,7 @@ from sft_toolkit.chat.messages import Dialect, prepare, prepare_tools
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.chat.trace import Traced
 from sft_toolkit.conversation import Conversation, Message, ToolCall
+from sft_toolkit.errors import RecordError
 
 QUESTION, ANSWER, THOUGHT, TOOL, ARGUMENT = (
     f"kolibri{word}" for word in ("question", "answer", "thought", "tool", "argument")
@@ -46,6 +47,16 @@ class Probing:
         traced = self.trace(conversation)
         stretch = traced.of(message)
         return traced.text[stretch.begin : stretch.end]
+
+    def mixes(self, conversation: Conversation, message: int, word: str) -> bool:
+        """Whether a word of another message comes out in the stretch of this one, and not in one of its own."""
+        try:
+            traced = self.trace(conversation)
+            stretch = traced.of(message)
+        except RecordError:
+            return False
+        bounds = [stretch.begin, *(edge for inner in stretch.inner for edge in (inner.begin, inner.end)), stretch.end]
+        return any(word in traced.text[begin:end] for begin, end in zip(bounds[::2], bounds[1::2], strict=True))
 
 
 def probe(*messages: Message, tools: list[dict[str, Any]] | None = None) -> Conversation:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sft_toolkit.chat import Rendered, Renderer
-from sft_toolkit.errors import RecordError
+from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.formats import parse_record
 
 RendererFor = Callable[..., Renderer]
@@ -100,3 +100,38 @@ def test_reasoning_is_missed_though_the_answer_says_the_same(trl_templates: Path
     rendered = render(renderer, *exchange, *exchange)
     assert [span.reasoning for span in rendered.spans] == [False, True]
     assert rendered.notes["dropped_reasoning"] == 1
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "{% for m in messages if m.role == 'assistant' %}[INST] {{ messages[2 * loop.index0].content }} [/INST]"
+        "{{ m.content }}</s>{% endfor %}",
+        "{% for i in range(0, messages | length, 2) %}{% set a = messages[i + 1] %}{% set u = messages[i] %}"
+        "[INST] {{ u.content }} [/INST]{{ a.content if a }}</s>{% endfor %}",
+        "[INST] {{ messages[0].content }} [/INST]{% for m in messages if m.role == 'assistant' %}{{ m.content }}</s>"
+        "{% if not loop.last %}[INST] {{ messages[2 * loop.index].content }} [/INST]{% endif %}{% endfor %}",
+    ],
+)
+def test_a_template_that_writes_questions_with_the_answers_is_refused(renderer_for: RendererFor, loop: str) -> None:
+    """Whether the question is that before the answer or that after it."""
+    prompt = "{% if add_generation_prompt %}[INST] {{ messages[-1].content }} [/INST]{% endif %}"
+    with pytest.raises(ToolkitError, match="tell them apart"):
+        renderer_for(loop + prompt)
+
+
+def test_a_record_whose_results_a_template_writes_with_the_calls_is_refused(renderer_for: RendererFor) -> None:
+    """The same without results is rendered."""
+    template = (
+        "{% for m in messages if m.role != 'tool' %}<|{{ m.role }}|>{{ m.content }}{% for call in m.tool_calls or [] %}"
+        "[CALL]{{ call.function | tojson }}{% endfor %}{% if m.tool_calls %}[RESULTS]"
+        "{{ messages | selectattr('role', 'eq', 'tool') | map(attribute='content') | join }}{% endif %}<|end|>"
+        "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    )
+    renderer = renderer_for(template)
+    call = said("assistant", "", tool_calls=CALLS[:1])
+    with pytest.raises(RecordError) as caught:
+        render(renderer, said("user", "Und?"), call, said("tool", "16"), said("assistant", "Gut."))
+    assert caught.value.reason == "message_not_traced"
+    rendered = render(renderer, said("user", "Und?"), said("assistant", "Gut."))
+    assert trained(renderer, rendered) == "Gut.<|end|>"
