@@ -175,16 +175,23 @@ def _render(tokenizer: Path | None) -> Render | None:
 
 
 def _api_key(file: Path | None) -> str | None:
-    """The key, from the file or the environment. Raises ToolkitError where the file holds none."""
+    """The key, from the file or the environment. Raises ToolkitError where the file holds none, or what is no key."""
     if file is None:
-        return os.environ.get(_KEY_VARIABLE, "").strip() or None
+        where, key = _KEY_VARIABLE, os.environ.get(_KEY_VARIABLE, "").strip()
+        if not key:
+            return None
+    else:
+        where, key = str(file), _text_of(file).strip()
+    if not (key and key.isascii() and key.isprintable()) or " " in key:
+        raise ToolkitError(f"{where}: holds no key", "one line with the key and nothing else")
+    return key
+
+
+def _text_of(file: Path) -> str:
     try:
-        key = file.read_text(encoding="utf-8").strip()
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as fault:
         raise ToolkitError(f"{file}: cannot be read", "--api-key-file takes a text file with the key") from fault
-    if not key or any(character.isspace() for character in key):
-        raise ToolkitError(f"{file}: holds no key", "one line with the key and nothing else")
-    return key
 
 
 def _require_model(teacher: str, model: str, is_local: bool) -> None:

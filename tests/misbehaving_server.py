@@ -93,6 +93,16 @@ class Server:
             await send_bytes(writer, 200, b'{"choices": [{"message": {"content": "so')
         elif fault == "no-choices":
             await send(writer, 200, {"object": "error", "message": "out of memory"})
+        elif fault == "bad-gzip":
+            await send_bytes(writer, 200, b"\x1f\x8bno gzip", {"Content-Encoding": "gzip"})
+        elif fault == "too-deep":
+            await send_bytes(writer, 200, b"[" * 200_000)
+        elif fault == "text-400":
+            await send_bytes(writer, 400, b"the prompt\nis too long")
+        elif fault == "list-400":
+            await send(writer, 400, [{"error": {"code": 400, "message": "the prompt is too long"}}])
+        elif fault == "429-now":
+            await send(writer, 429, {"error": {"message": "slow down"}}, {"Retry-After": "0"})
         elif fault == "redirect":
             await send(writer, 307, {}, {"Location": "http://elsewhere.example/v1/chat/completions"})
         elif fault.isdigit():
@@ -119,7 +129,7 @@ class Server:
             choice = {"text": f"{text}\n</think>\n\n{answer}"}
         else:
             choice = {"message": {"role": "assistant", **message(style, opener, text, answer)}}
-        finish = {"truncated": "length", "filtered": "content_filter"}.get(style, finish)
+        finish = {"truncated": "length", "filtered": "content_filter", "broken": "error"}.get(style, finish)
         return {"id": "x", "model": body["model"], "choices": [{**choice, "finish_reason": finish}], "usage": usage}
 
     def render(self, body: dict) -> str:
@@ -136,9 +146,10 @@ class Server:
 
 
 def message(style: str, opener: str, text: str, answer: str) -> dict:
-    if style in ("reasoning", "reasoning_content", "thinking", "truncated", "filtered"):
+    if style in ("reasoning", "reasoning_content", "thinking", "truncated", "filtered", "broken"):
         return {style if style.startswith(("reas", "think")) else "reasoning": text, "content": answer}
     return {
+        "odd-calls": {"reasoning": text, "content": answer, "tool_calls": ["call"]},
         "echo": {"reasoning_content": f"{opener}{text}", "content": answer},
         "inline": {"content": f"<think>\n{opener}{text}\n</think>\n\n{answer}"},
         "continued": {"content": f"{text}\n</think>\n\n{answer}"},
@@ -169,7 +180,7 @@ def question_of(body: dict) -> str:
     return next(m["content"] for m in reversed(body["messages"]) if m["role"] == "user")
 
 
-async def send(writer: asyncio.StreamWriter, status: int, body: dict, headers: dict | None = None) -> None:
+async def send(writer: asyncio.StreamWriter, status: int, body: dict | list, headers: dict | None = None) -> None:
     await send_bytes(writer, status, json.dumps(body).encode(), headers)
 
 

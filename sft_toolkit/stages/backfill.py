@@ -68,7 +68,9 @@ class BackfillStage(TeacherStage):
             return "retry_exhausted"
         if reply.refusal is not None:
             return "refused"
-        if reply.finish == "length":
+        if reply.misfiled:
+            return "parser_misfiled"
+        if reply.is_cut:
             return "truncated"
         written = _written(reply)
         if not written:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from sft_toolkit.conversation import ToolCall
-from sft_toolkit.formats.reasoning import FIELDS
+from sft_toolkit.formats.reasoning import FIELDS, PART_TYPES
 from sft_toolkit.json_text import decode
 from sft_toolkit.teachers.prefill import CLOSING, CONTENT, OPENING, PREFIX_FLAG
 from sft_toolkit.teachers.teacher import RawReply
 from sft_toolkit.tool_calls.decode import decode_arguments
 
 _REFUSING_FINISHES = ("content_filter", "safety", "refusal")
+_CUT_FINISHES = ("length", "model_length", "max_tokens")
+_BROKEN_FINISHES = ("error", "abort")
+# Marks of a thinking block as models write them, those of other templates included.
+_MARK = re.compile(r"</?think>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -30,6 +36,11 @@ class Reply:
     thought_closed: bool = True
     misfiled: bool = False
     refusal: str | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """True where the reply ended at a limit of tokens."""
+        return self.finish in _CUT_FINISHES
 
     @property
     def is_empty(self) -> bool:
@@ -53,11 +64,14 @@ def read_reply(raw: RawReply, opener: str | None = None, prefill: str = "none") 
     if raw.status >= 400:
         return Reply(refusal=f"HTTP {raw.status}: {error_message(body)}")
     choice = body["choices"][0]
-    message = choice.get("message") or {}
-    is_open = opener is not None and ("text" in choice or (bool(opener) and prefill in (CONTENT, PREFIX_FLAG)))
-    text = choice["text"] if "text" in choice else _text(message.get("content"))
-    field_text = next((message[name] for name in FIELDS if isinstance(message.get(name), str) and message[name]), "")
-    reply = _split(field_text, text or "", is_open, bool(opener))
+    is_completion = not isinstance(choice.get("message"), dict)
+    message = {"content": choice["text"]} if is_completion else choice["message"]
+    is_open = opener is not None and (is_completion or (bool(opener) and prefill in (CONTENT, PREFIX_FLAG)))
+    thoughts, text = _content(message.get("content"))
+    fields = (message.get(name) for name in FIELDS)
+    reply = _split(
+        next((found for found in fields if found and isinstance(found, str)), thoughts), text, is_open, bool(opener)
+    )
     reply.finish = choice.get("finish_reason")
     reply.tool_calls = [_tool_call(call) for call in message.get("tool_calls") or []]
     reply.refusal = message.get("refusal") or (reply.finish if reply.finish in _REFUSING_FINISHES else None)
@@ -80,20 +94,26 @@ def with_opener(reasoning: str, opener: str) -> str:
 
 def read_usage(raw: RawReply) -> Usage:
     """The tokens of a reply as the server counted them, 0 where it did not."""
-    usage = decode(raw.body).get("usage") or {}
-    return Usage(int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0))
+    body = decode(raw.body)
+    usage = body.get("usage") if isinstance(body, dict) else None
+    return Usage(_tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
 
 
 def is_answer(body: Any) -> bool:
-    """True where a decoded body has the shape of a reply."""
+    """True where a decoded body has the shape of a reply, and its writing was not broken off by an error."""
     choices = body.get("choices") if isinstance(body, dict) else None
     if not (isinstance(choices, list) and choices and isinstance(choices[0], dict)):
         return False
-    return isinstance(choices[0].get("text"), str) or isinstance(choices[0].get("message"), dict)
+    message = choices[0].get("message")
+    if choices[0].get("finish_reason") in _BROKEN_FINISHES:
+        return False
+    return _calls_are_whole(message) if isinstance(message, dict) else isinstance(choices[0].get("text"), str)
 
 
 def error_message(body: Any) -> str:
-    """The sentence that an error's body holds."""
+    """The sentence that an error's body holds; Google sends a list of one error."""
+    if isinstance(body, list) and len(body) == 1:
+        return error_message(body[0])
     error = body.get("error", body) if isinstance(body, dict) else body
     said = error.get("message", error.get("detail", error)) if isinstance(error, dict) else error
     return " ".join(str(said).split())[:500]
@@ -102,29 +122,53 @@ def error_message(body: Any) -> str:
 def _split(field_text: str, text: str, is_open: bool, was_opened: bool) -> Reply:
     """Reasoning and answer from a reasoning field and the text beside it.
 
-    `is_open`: the text continues an open thinking block. `was_opened`: an opener was sent, so that a closing mark in
-    the text ends the thinking that it began.
+    `is_open`: the text continues an open thinking block. A closing mark ends the thinking that an opener began, or
+    that the template opened out of sight. `was_opened`: an opener was sent.
     """
     if field_text:
-        misfiled = any(mark in part for mark in (OPENING, CLOSING) for part in (field_text, text))
-        return Reply(field_text, text, misfiled=misfiled)
+        return Reply(field_text, text, misfiled=_is_marked(field_text, text))
     if text.lstrip().startswith(OPENING):
         text, is_open = text.lstrip().removeprefix(OPENING).lstrip("\n"), True
-    if is_open or (was_opened and CLOSING in text):
+    if is_open or CLOSING in text:
         reasoning, closing, answer = text.partition(CLOSING)
-        misfiled = any(mark in answer for mark in (OPENING, CLOSING)) or OPENING in reasoning
+        misfiled = _is_marked(reasoning, answer)
         return Reply(reasoning.rstrip(), answer.lstrip("\n"), thought_closed=bool(closing), misfiled=misfiled)
-    return Reply("", text, thought_closed=not was_opened, misfiled=CLOSING in text)
+    return Reply("", text, thought_closed=not was_opened, misfiled=_is_marked(text))
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) else ""
+def _is_marked(*texts: str) -> bool:
+    return any(_MARK.search(text) for text in texts)
+
+
+def _content(content: Any) -> tuple[str, str]:
+    """Thoughts and answer of a message's content, which is text, or parts of which some hold thoughts."""
+    if not isinstance(content, list):
+        return "", content if isinstance(content, str) else ""
+    parts = [part for part in content if isinstance(part, dict)]
+    thoughts = (_part_text(part) for part in parts if part.get("type") in PART_TYPES)
+    return "".join(thoughts), "".join(_part_text(part) for part in parts if part.get("type") not in PART_TYPES)
+
+
+def _part_text(part: dict[str, Any]) -> str:
+    held = part.get(str(part.get("type"))) or part.get("text")
+    if isinstance(held, list):
+        return "".join(_part_text(inner) for inner in held if isinstance(inner, dict))
+    return held if isinstance(held, str) else ""
+
+
+def _tokens(usage: Any, name: str) -> int:
+    counted = usage.get(name) if isinstance(usage, dict) else None
+    return int(counted) if isinstance(counted, int | Decimal) else 0
+
+
+def _calls_are_whole(message: dict[str, Any]) -> bool:
+    calls = message.get("tool_calls") or []
+    return isinstance(calls, list) and all(
+        isinstance(call, dict) and isinstance(call.get("function"), dict) for call in calls
+    )
 
 
 def _tool_call(call: Any) -> ToolCall:
-    function = call.get("function") or {}
+    function = call["function"]
     arguments = decode_arguments(function.get("arguments"))
     return ToolCall(str(function.get("name", "")), arguments.value, call.get("id"), arguments.problem)

@@ -32,7 +32,7 @@ def classify(reply: Reply | None, opener: str | None, min_words: int) -> tuple[s
         return "empty", "the reply holds neither reasoning nor an answer"
     if reply.misfiled:
         return "parser_misfiled", "marks of the thinking block are left in the reasoning or the answer"
-    if reply.finish == "length":
+    if reply.is_cut:
         return "truncated", "the reply ended at the limit of tokens"
     if not reply.thought_closed:
         return "no_think_close", "the thinking block was opened and never closed"

@@ -137,6 +137,21 @@ def test_the_key_is_sent_and_found_nowhere_else(serve, prompts, tmp_path):
     assert all(SECRET.encode() not in found.stdout + found.stderr for found in (from_file, from_environment))
 
 
+@pytest.mark.parametrize("key", [f"{SECRET}\nmore", f"{SECRET} more", f"{SECRET}é", f"{SECRET}\x07"])
+def test_what_cannot_be_a_key_is_refused_before_it_is_sent_and_not_shown(prompts, tmp_path, key):
+    found = run(prompts(1), tmp_path / "out", "http://127.0.0.1:9/v1", environment={"KOLIBRI_SFT_API_KEY": key})
+    assert found.returncode == 1
+    assert found.stderr.startswith(b"error: KOLIBRI_SFT_API_KEY: holds no key")
+    assert SECRET.encode() not in found.stderr
+
+
+def test_a_key_file_as_windows_writes_it_is_read(serve, prompts, tmp_path):
+    server = serve()
+    (tmp_path / "key").write_bytes(b"\xef\xbb\xbf" + SECRET.encode() + b"\r\n")
+    assert run(prompts(1), tmp_path / "out", server.url, "--api-key-file", tmp_path / "key").returncode == 0
+    assert {request["authorization"] for request in server.requests()} == {f"Bearer {SECRET}"}
+
+
 def test_a_redirect_is_not_followed_with_the_key(serve, prompts, tmp_path):
     found = run(
         prompts(3), tmp_path / "out", serve(script=["redirect"]).url, environment={"KOLIBRI_SFT_API_KEY": SECRET}

@@ -4,12 +4,13 @@ import asyncio
 import json
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from sft_toolkit.errors import ToolkitError, TryAgain
-from sft_toolkit.teachers.http_teacher import HttpTeacher, Timeouts
+from sft_toolkit.teachers.http_teacher import HttpTeacher, Timeouts, _retry_after
 from sft_toolkit.teachers.prefill import chat_body
-from sft_toolkit.teachers.replies import read_reply
+from sft_toolkit.teachers.replies import read_reply, read_usage
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import Busy, Faulty, Unreachable
 
@@ -40,7 +41,13 @@ def ask(url, asking=ASKING, request=REQUEST, key=None, timeouts=None, render=Non
         ("reset", Faulty, "the reply broke off"),
         ("malformed", Faulty, "not a reply: no JSON"),
         ("no-choices", Faulty, "not a reply: out of memory"),
+        ("bad-gzip", Faulty, "the reply broke off"),
+        ("too-deep", Faulty, "not a reply: no JSON"),
+        ("202", Faulty, "not a reply: scripted 202"),
+        ("broken", Faulty, "not a reply"),
+        ("odd-calls", Faulty, "not a reply"),
         ("hang", Faulty, "the reply stopped coming"),
+        ("402", TryAgain, "HTTP 402"),
         ("401", ToolkitError, "HTTP 401"),
         ("404", ToolkitError, "HTTP 404"),
         ("redirect", ToolkitError, "redirects to elsewhere.example"),
@@ -59,6 +66,23 @@ def test_retry_after_is_read(serve):
     assert caught.value.wait == 0.2
 
 
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        ("7", 7.0),
+        ("0", None),
+        ("-5", None),
+        ("nan", None),
+        ("soon", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 -0000", None),
+        ("Mon, 01 Jan 99999 00:00:00 GMT", None),
+    ],
+)
+def test_a_retry_after_that_asks_for_nothing_leaves_the_delay_to_us(given, seconds):
+    assert _retry_after(given) == seconds
+
+
 def test_a_reply_that_takes_too_long_in_all_is_given_up(serve):
     with pytest.raises(Faulty, match=r"no reply within 0\.3 s"):
         ask(serve(delay=3).url, timeouts=Timeouts(1, 10, 0.3))
@@ -67,6 +91,13 @@ def test_a_reply_that_takes_too_long_in_all_is_given_up(serve):
 def test_a_refusal_of_this_question_is_a_final_reply_with_the_servers_message(serve):
     raw = ask(serve(script=["422"]).url)
     assert read_reply(raw, REQUEST.opener).refusal.startswith("HTTP 422: scripted 422")
+
+
+@pytest.mark.parametrize("fault", ["text-400", "list-400"])
+def test_a_refusal_that_is_plain_text_or_a_list_of_errors_says_what_the_server_said(serve, fault):
+    raw = ask(serve(script=[fault]).url)
+    assert read_reply(raw, REQUEST.opener).refusal == "HTTP 400: the prompt is too long"
+    assert read_usage(raw).tokens_in == 0
 
 
 def test_nobody_listening_is_unreachable():
@@ -82,6 +113,27 @@ def test_the_key_is_sent_in_its_header_and_blotted_out_of_what_the_server_echoes
     with pytest.raises(ToolkitError) as caught:
         ask(server.url, key=SECRET)
     assert SECRET not in str(caught.value)
+
+
+def test_a_word_that_stands_for_a_key_is_not_blotted_out_of_answers(serve):
+    answers = {"Frage": {"reasoning": " erst return EMPTY, dann weiter", "content": "EMPTY"}}
+    assert b"return EMPTY" in ask(serve(answers=answers).url, key="EMPTY").body
+
+
+def test_a_key_is_blotted_out_however_json_writes_its_slashes():
+    teacher = HttpTeacher("http://localhost/v1", Timeouts(), key="sk/0123456789abcdef")
+    response = httpx.Response(
+        400, content=rb'{"error": {"message": "no sk\/0123456789abcdef, no sk/0123456789abcdef"}}'
+    )
+    assert b"0123" not in teacher._judged(response).body
+
+
+def test_a_proxy_is_told_of_when_it_cannot_be_used_and_not_asked_for_this_machine(serve, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", "gopher://proxy.example")
+    assert ask(serve().url).status == 200
+    with pytest.raises(ToolkitError, match="names a proxy that cannot be used") as caught:
+        ask("http://teacher.example/v1")
+    assert "NO_PROXY" in caught.value.hint
 
 
 def test_both_names_of_the_reasoning_field_are_sent_and_the_flags_that_continue_it(serve):

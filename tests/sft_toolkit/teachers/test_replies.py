@@ -32,6 +32,14 @@ def completion(text, finish="stop"):
         (chat(content="<think>\nGegeben ist: x = 2\n</think>\n\nAlso 2."), "content"),
         (chat(content=" x = 2\n</think>\n\nAlso 2."), "content"),
         (chat(content=[{"type": "text", "text": " x = 2\n</think>\n\nAlso 2."}]), "prefix-flag"),
+        (
+            chat(content=[{"type": "reasoning", "text": " x = 2"}, {"type": "text", "text": "Also 2."}]),
+            "reasoning-field",
+        ),
+        (
+            chat(content=[{"type": "thinking", "thinking": [{"type": "text", "text": " x = 2"}]}, {"text": "Also 2."}]),
+            "reasoning-field",
+        ),
         (completion(" x = 2\n</think>\n\nAlso 2."), "completions"),
         (completion("x = 2\n</think>\n\nAlso 2."), "completions"),
     ],
@@ -51,6 +59,23 @@ def test_an_opener_stands_exactly_once_whether_it_was_echoed_or_not(rest):
 def test_without_an_opener_nothing_is_added():
     reply = read_reply(chat(reasoning="Wir rechnen.", content="2"))
     assert (reply.reasoning, reply.content) == ("Wir rechnen.", "2")
+
+
+def test_thinking_that_the_template_opened_out_of_sight_ends_with_its_mark():
+    reply = read_reply(chat(content="Okay, the user wants a sum.\n</think>\n\nEs sind 2."))
+    assert (reply.reasoning, reply.content, reply.misfiled) == ("Okay, the user wants a sum.", "Es sind 2.", False)
+
+
+@pytest.mark.parametrize("mark", ["<THINK>", "</THINK>", "[THINK]", "◁/think▷"])
+def test_marks_of_thinking_in_other_hands_are_misfiled(mark):
+    assert read_reply(chat(content=f"{mark} Es sind 2.")).misfiled
+    assert read_reply(chat(reasoning="Wir rechnen.", content=f"Es sind {mark} 2.")).misfiled
+
+
+@pytest.mark.parametrize("finish", ["length", "model_length", "max_tokens"])
+def test_every_name_of_the_limit_of_tokens_is_known(finish):
+    reply = read_reply(chat(finish, reasoning=" eins zwei drei vier fünf", content="gut"), OPENER)
+    assert classify(reply, OPENER, 5)[0] == "truncated"
 
 
 @pytest.mark.parametrize(
@@ -88,10 +113,29 @@ def test_tool_calls_keep_the_digits_of_their_arguments():
     assert (found.name, found.id, str(found.arguments["sum"])) == ("pay", "c1", "16.20")
 
 
-@pytest.mark.parametrize("body", [None, [], {}, {"choices": []}, {"choices": [{}]}, {"error": "x"}, "text"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        [],
+        {},
+        {"choices": []},
+        {"choices": [{}]},
+        {"error": "x"},
+        "text",
+        {"choices": [{"message": {"content": "Es si"}, "finish_reason": "error"}]},
+        {"choices": [{"message": {"tool_calls": [{"function": "pay"}]}}]},
+    ],
+)
 def test_what_has_no_choice_is_no_answer(body):
     assert not is_answer(body)
 
 
 def test_usage_is_zero_where_the_server_does_not_tell():
     assert read_usage(completion("x")).tokens_out == 0
+
+
+@pytest.mark.parametrize("usage", ["none", [], {"completion_tokens": "many"}, {"completion_tokens": None}])
+def test_usage_that_makes_no_sense_costs_no_reply(usage):
+    body = {"choices": [{"text": "x"}], "usage": usage}
+    assert read_usage(RawReply(200, json.dumps(body).encode())).tokens_out == 0
