@@ -13,12 +13,16 @@ from sft_toolkit.cli.options import stage_command
 if TYPE_CHECKING:
     from sft_toolkit.run_options import RunOptions
 
+_INT32_MAX = 2**31 - 1  # shards hold bounds of documents as int32
+
 
 @stage_command
 def pack(
     run: RunOptions,
-    capacity: Annotated[int, typer.Option(metavar="TOKENS", help="Tokens of a full sequence.", min=2)] = 262_144,
-    k: Annotated[int, typer.Option("-k", help="Bins that are open at a time.", min=1)] = 256,
+    capacity: Annotated[
+        int, typer.Option(metavar="TOKENS", help="Tokens of a full sequence.", min=2, max=_INT32_MAX)
+    ] = 262_144,
+    k: Annotated[int, typer.Option("-k", help="Bins that are open at a time.", min=1, max=_INT32_MAX)] = 256,
     method: Annotated[
         str,
         typer.Option(help="nkf: Next-k-Fit. bfd: best fit decreasing by chunks, for data without short documents."),

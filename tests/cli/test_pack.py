@@ -80,6 +80,12 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert (done.returncode, done.stderr.decode().strip()) == (2, f"error: {message}")
 
 
+@pytest.mark.parametrize("option", ["--capacity", "-k"])
+def test_a_number_past_what_shards_can_hold_is_wrong_use(run_cli: RunCli, tokens: Path, option: str) -> None:
+    done = run_cli("pack", tokens, "-o", tokens.parent / "P", option, str(2**31))
+    assert done.returncode == 2 and b"less than or equal to 2147483647" in done.stderr
+
+
 def test_a_run_killed_in_the_middle_goes_on_and_ends_in_the_same_bytes(
     run_cli: RunCli, tokens: Path, tmp_path: Path
 ) -> None:
