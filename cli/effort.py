@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +14,9 @@ from sft_toolkit.cli.options import Force, reading_command, stage_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.run_options import RunOptions, Summary
     from sft_toolkit.stages.base import Counters
     from sft_toolkit.stages.effort_edges import FittedEdges
-    from sft_toolkit.stages.effort_lengths import LengthSource
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -62,36 +61,39 @@ def apply(
     length_column: LengthColumn = None,
 ) -> None:
     """Label records by edges that effort fit has written."""
+    from sft_toolkit.runner import run_stage
+    from sft_toolkit.stages.effort import EffortStage
     from sft_toolkit.stages.effort_edges import read_edges
     from sft_toolkit.stages.effort_lengths import length_source
 
-    _label(length_source(tokenizer, length_column), read_edges(edges), run)
+    fitted = read_edges(edges)
+    summary = run_stage(EffortStage(length_source(tokenizer, length_column), fitted, run.seed), run)
+    _tell_labels(summary, fitted, run)
 
 
 @app.command()
 @stage_command
 def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: LengthColumn = None) -> None:
-    """Fit on the input and label it, in two passes; a pipe is kept in a temporary file in between."""
-    from sft_toolkit.passes import readable_twice
-    from sft_toolkit.stages.effort_fit import fit_edges
+    """Fit on the input and label it, in two passes; a pipe is kept in a temporary file in between.
+
+    The edges lie beside the labelled shards, in effort_edges.json, where --resume finds them. A dry run fits on the
+    first rows alone.
+    """
+    from sft_toolkit.stages.effort_label import fit_and_label
     from sft_toolkit.stages.effort_lengths import length_source
-    from sft_toolkit.stages.effort_store import LengthStore
 
-    lengths, store = length_source(tokenizer, length_column), LengthStore()
-    with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        edges, _ = fit_edges(lengths, kept, store)
-        _label(store.save(Path(folder), lengths), edges, kept)
+    summary, fitted = fit_and_label(length_source(tokenizer, length_column), run)
+    _tell_labels(summary, fitted, run)
 
 
-def _label(lengths: LengthSource, edges: FittedEdges, run: RunOptions) -> None:
-    from sft_toolkit.runner import run_stage
-    from sft_toolkit.stages.effort import EffortStage
+def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
     from sft_toolkit.stages.effort_report import SPLIT_HEADER, degenerate_groups, split_rows
 
-    summary = run_stage(EffortStage(lengths, edges, run.seed), run)
     summary.facts["degenerate_groups"] = degenerate_groups(edges)
     tell(summary, run)
     if run.told == "text" and summary.counters.splits:
+        if "fitted_on_first" in summary.facts:
+            print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
         print_table(title, SPLIT_HEADER, split_rows(summary.counters, edges))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,19 +22,28 @@ from sft_toolkit.stages.base import Counters, Outcome
 
 _BATCH_ROWS = 256
 _BATCH_BYTES = 16 << 20
+DRY_RUN_ROWS = 256
 
 Measured = TypeVar("Measured")
 Batches = Iterator[list[Conversation]]
 
 
 @contextmanager
-def readable_twice(run: RunOptions) -> Iterator[RunOptions]:
-    """The run, with a temporary copy of standard input where it reads that: for commands of two passes."""
+def readable_twice(run: RunOptions, rows: int = sys.maxsize) -> Iterator[RunOptions]:
+    """The run, with a temporary copy of the first `rows` of standard input where it reads that: for two passes."""
     if Source(run.inputs).repeatable:
         yield run
         return
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        yield replace(run, stdin_copy=copy_stdin(Path(folder)))
+        yield replace(run, stdin_copy=copy_stdin(Path(folder), rows))
+
+
+def input_blocks(run: RunOptions, spool: Path) -> Iterator[Block]:
+    """The blocks of the run's inputs; of a dry run, one block with the first rows."""
+    source = Source(run.inputs, run.stdin_copy)
+    if run.dry_run:
+        return itertools.islice(source.blocks(DRY_RUN_ROWS, spool), 1)
+    return source.blocks(run.rows_per_shard, spool)
 
 
 def measure_blocks(
@@ -40,13 +51,13 @@ def measure_blocks(
 ) -> Iterator[tuple[Measured, Counters]]:
     """What `measure` finds in the batches of each block, in order, and the block's account; nothing is written.
 
-    For passes that look at all records before a stage can begin. Raises as `run_stage` does.
+    For passes that look at all records before a stage can begin; a dry run looks at the first ones. Raises as
+    `run_stage` does.
     """
     work = partial(_measure_block, measure, run.quarantine, run.source_format)
     empty = True
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        blocks = Source(run.inputs, run.stdin_copy).blocks(run.rows_per_shard, Path(spool))
-        for measured in run.drive(blocks, work):
+        for measured in run.drive(input_blocks(run, Path(spool)), work):
             empty = False
             yield measured
     if empty:

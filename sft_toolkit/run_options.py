@@ -52,6 +52,11 @@ class RunOptions:
         }
 
     @property
+    def goes_on(self) -> bool:
+        """True where a shard folder that was begun is gone on with: by --resume, or by another part of an array job."""
+        return self.resume or self.part[1] > 1
+
+    @property
     def to_folder(self) -> bool:
         return self.output != STDIN and not self.output.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst"))
 

@@ -13,8 +13,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
-from sft_toolkit.passes import no_records, read_batches
+from sft_toolkit.passes import input_blocks, no_records, read_batches
 from sft_toolkit.run_options import RunOptions, Summary
+from sft_toolkit.shards.atomic import write_text
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import encode_row, open_sink
 from sft_toolkit.shards.output import (
@@ -31,7 +32,6 @@ from sft_toolkit.shards.writer import describe, shard_writer
 from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
 
 _ROWS_PER_STREAMED_BLOCK = 512
-_DRY_RUN_ROWS = 256
 
 
 class Indexed(Protocol):
@@ -50,10 +50,22 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     Raises ToolkitError (input, output, environment), UsageError, or RecordError for the first faulty record where
     faults are not quarantined.
     """
-    source = Source(run.inputs, run.stdin_copy)
     if run.dry_run:
-        return _dry_run(stage, run, source)
+        return _dry_run(stage, run)
+    source = Source(run.inputs, run.stdin_copy)
     return _run_to_folder(stage, run, source) if run.to_folder else _run_to_stream(stage, run, source)
+
+
+def require_output(run: RunOptions, *, known: bool) -> None:
+    """Refuse an output that no stage may write, before any dear work; `known` as for `check_output`.
+
+    For what has yet to find out some of the stage's options. Raises UsageError or ToolkitError as `run_stage` does.
+    """
+    if run.to_folder:
+        check_folder_options(run)
+        OutputFolder(Path(run.output)).require_usable(force=run.force, resume=known)
+    else:
+        check_stream_options(run)
 
 
 def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
@@ -130,14 +142,13 @@ def _block_to_shard(
 
 def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
     begun = time.monotonic()
-    if run.resume and not source.repeatable:
-        raise UsageError("--resume cannot read standard input again", "write the records to a file first")
-    if run.quarantine_file:
-        raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
+    check_folder_options(run)
     folder = OutputFolder(Path(run.output))
     pins = _pins(stage, run, source)
-    if not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
+    if not folder.prepare(pins, force=run.force, resume=run.goes_on):
         return Summary(stage.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
+    for name, text in stage.side_files().items():
+        write_text(folder.path / name, text)
     work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)
     reports, counters, ledger = [], Counters(), IdLedger()
     with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
@@ -226,9 +237,17 @@ def aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
             yield write
 
 
+def check_folder_options(run: RunOptions) -> None:
+    """Raise UsageError for options that a shard folder as output cannot honour."""
+    if run.resume and not Source(run.inputs).repeatable:
+        raise UsageError("--resume cannot read standard input again", "write the records to a file first")
+    if run.quarantine_file:
+        raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
+
+
 def check_stream_options(run: RunOptions) -> None:
     """Raise UsageError for options that JSONL output cannot honour, and where its file may not be written."""
-    if run.resume or run.part[1] > 1:
+    if run.goes_on:
         raise UsageError("--resume and --shard need a shard folder as --output")
     if run.quarantine and run.quarantine_file is None:
         raise UsageError("--on-error quarantine needs a place", "add --quarantine FILE.jsonl, or write a shard folder")
@@ -239,12 +258,12 @@ def check_stream_options(run: RunOptions) -> None:
             raise UsageError(f"{target}: exists", "use --force to replace it")
 
 
-def _dry_run(stage: Stage, run: RunOptions, source: Source) -> Summary:
+def _dry_run(stage: Stage, run: RunOptions) -> Summary:
     """Process the first rows and write nothing: shows that input, options and template fit together."""
     outcome = Outcome(run.quarantine)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        block = next(source.blocks(_DRY_RUN_ROWS, Path(spool)), None)
+        block = next(input_blocks(run, Path(spool)), None)
         if block is None:
             raise no_records(run)
         for _ in _rows(stage, block, outcome, run.source_format):

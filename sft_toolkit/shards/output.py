@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fnmatch
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from sft_toolkit.stages.base import Counters, SetAside
 _PINS = "run.json"
 _QUARANTINE = "quarantine"
 _INDEX = "index.parquet"
+EFFORT_EDGES = "effort_edges.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +62,31 @@ class OutputFolder:
         Raises UsageError where the folder holds something else, and with `resume` where it was begun from other
         inputs or options.
         """
+        self.require_usable(force=force, resume=resume)
         if force:
             self._clear()
-        self._create()
-        finished = (self.path / MANIFEST).is_file()
-        pinned = self._pinned()
+        finished, pinned = self._finished, self._pinned()
         if pinned is None and not finished:
-            self._require_empty()
-        elif not resume:
-            state = "holds a finished run" if finished else "holds an unfinished run"
-            raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
+            self.unfinished.mkdir(exist_ok=True)
+            write_text(self.unfinished / _PINS, encode_text(pins))
         elif pinned != _comparable(pins):
-            raise UsageError(
-                f"{self.path}: was begun from other inputs or options", "use --force to start anew, or another --output"
-            )
-        if not finished and pinned is None:
-            (self.path / PROGRESS).mkdir(exist_ok=True)
-            write_text(self.path / PROGRESS / _PINS, encode_text(pins))
+            raise begun_otherwise(self.path)
         return not finished
+
+    def require_usable(self, *, force: bool, resume: bool) -> None:
+        """Create the folder, and refuse what `prepare` would refuse whatever the pins are.
+
+        Raises ToolkitError where it cannot be written, UsageError as `prepare` does.
+        """
+        self._create()
+        entries = sorted(entry.name for entry in self.path.iterdir())
+        if force:
+            self._require_none([name for name in entries if not _is_ours(name)])
+        elif not self._finished and self._pinned() is None:
+            self._require_none([name for name in entries if name != PROGRESS])
+        elif not resume:
+            state = "holds a finished run" if self._finished else "holds an unfinished run"
+            raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
 
     def report(self, block: BlockReport, aside: list[SetAside]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
@@ -122,6 +133,12 @@ class OutputFolder:
             raise UsageError(f"{self.path}: is a file", "name a folder, or a file that ends in .jsonl") from fault
         except OSError as fault:
             raise explained(fault, self.path) from fault
+        if not os.access(self.path, os.W_OK | os.X_OK):
+            raise explained(PermissionError(errno.EACCES, "permission denied"), self.path)
+
+    @property
+    def _finished(self) -> bool:
+        return (self.path / MANIFEST).is_file()
 
     def _pinned(self) -> dict[str, Any] | None:
         try:
@@ -133,8 +150,7 @@ class OutputFolder:
         except (FileNotFoundError, KeyError):
             return None
 
-    def _require_empty(self) -> None:
-        strangers = sorted(entry.name for entry in self.path.iterdir() if entry.name != PROGRESS)
+    def _require_none(self, strangers: list[str]) -> None:
         if strangers:
             raise UsageError(
                 f"{self.path}: not empty (it holds {strangers[0]})", "name a new folder, or empty this one yourself"
@@ -142,10 +158,25 @@ class OutputFolder:
 
     def _clear(self) -> None:
         """Remove what a run of this tool writes, and nothing else."""
-        for folder in (PROGRESS, _QUARANTINE):
-            shutil.rmtree(self.path / folder, ignore_errors=True)
-        for file in (self.path / MANIFEST, self.path / _INDEX, *self.path.glob("part-*.arrow")):
-            file.unlink(missing_ok=True)
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        for entry in filter(lambda entry: _is_ours(entry.name), self.path.iterdir()):
+            if entry.is_dir():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """True for what a run of this tool writes into its folder."""
+    known = (PROGRESS, _QUARANTINE, MANIFEST, _INDEX, EFFORT_EDGES)
+    return name in known or fnmatch.fnmatchcase(name, "part-*.arrow")
+
+
+def begun_otherwise(path: Path) -> UsageError:
+    """The error for a folder whose run cannot be gone on with."""
+    return UsageError(
+        f"{path}: was begun from other inputs or options", "use --force to start anew, or another --output"
+    )
 
 
 def write_aside(path: Path, aside: list[SetAside]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import itertools
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -226,15 +225,12 @@ def _decompressed(path: Path) -> Iterator[bytes]:
         ) from fault
 
 
-def copy_stdin(folder: Path) -> Path:
-    """Copy standard input to a file in `folder`, for a Source to read more than once."""
-    copy = folder / "stdin.jsonl"
+def copy_stdin(folder: Path, rows: int = sys.maxsize) -> Path:
+    """Copy standard input, or its first `rows`, to a file in `folder`, for a Source to read more than once."""
     try:
-        with copy.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, _SCAN_BYTES)
+        return _copy_lines(b"", _chunks(sys.stdin.buffer), rows, folder)[0]
     except OSError as fault:
-        raise explained(fault, copy) from fault
-    return copy
+        raise explained(fault, folder) from fault
 
 
 def _hub_lines(name: str) -> Iterator[bytes]:

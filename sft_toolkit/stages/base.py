@@ -160,6 +160,10 @@ class Stage(ABC):
         """What the manifest is to hold beside the options: hashes of a tokenizer, of a template."""
         return {}
 
+    def side_files(self) -> dict[str, str]:
+        """The text files, by name, that lie beside the shards of this stage's rows."""
+        return {}
+
     def each(
         self, batch: list[Conversation], outcome: Outcome, work: Callable[[Conversation], Conversation]
     ) -> Iterator[Conversation]:

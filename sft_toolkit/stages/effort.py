@@ -14,6 +14,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import uniform
 from sft_toolkit.errors import RecordError
 from sft_toolkit.labelers.effort import LEVELS, label
+from sft_toolkit.shards.output import EFFORT_EDGES
 from sft_toolkit.stages.base import Outcome, Stage
 from sft_toolkit.stages.effort_edges import FittedEdges
 from sft_toolkit.stages.effort_fit import REASONED, WITHOUT_REASONING, group_of
@@ -47,6 +48,9 @@ class EffortStage(Stage):
 
     def facts(self) -> dict[str, Any]:
         return {"lengths": self.lengths.identity, "edges": xxhash.xxh3_64_hexdigest(self.edges.to_text().encode())}
+
+    def side_files(self) -> dict[str, str]:
+        return {EFFORT_EDGES: self.edges.to_text()}
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         measured = list(zip(batch, self.lengths.measure(batch), strict=True))

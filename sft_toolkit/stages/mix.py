@@ -22,7 +22,7 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
 from sft_toolkit.passes import no_records, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.runner import Counted, aside_sink, check_stream_options, write_blocks
+from sft_toolkit.runner import Counted, aside_sink, check_folder_options, check_stream_options, write_blocks
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import open_sink
@@ -84,13 +84,10 @@ class _Mixing:
 
     def to_folder(self) -> Summary:
         run = self._run
-        if run.quarantine_file:
-            raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
-        if run.resume and not Source(run.inputs).repeatable:
-            raise UsageError("--resume cannot read standard input again", "write the records to a file first")
+        check_folder_options(run)
         folder = OutputFolder(Path(run.output))
         pins = self._pins()
-        if not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
+        if not folder.prepare(pins, force=run.force, resume=run.goes_on):
             seconds = time.monotonic() - self._begun
             return Summary(NAME, run.output, Counters(), seconds, finished_before=True)
         with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:

@@ -103,7 +103,7 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     rendering = rendering_of(inputs)
     folder = OutputFolder(Path(run.output))
     pins = _pins(options, run, inputs)
-    if not run.dry_run and not folder.prepare(pins, force=run.force, resume=run.resume or run.part[1] > 1):
+    if not run.dry_run and not folder.prepare(pins, force=run.force, resume=run.goes_on):
         return Summary(options.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
     planned = _first_pass(inputs, options, None if run.dry_run else folder, run)
     facts = asdict(planned.statistics(options.capacity))

@@ -195,3 +195,29 @@ def test_the_ledger_names_an_id_that_was_there_before(blocks: list[list[str]]) -
             return
         ledger.add(block)
         seen.update(block)
+
+
+def test_a_folder_with_what_is_not_ours_is_refused_before_anything_is_removed(tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path)
+    folder.prepare(PINS, force=False, resume=False)
+    finish(folder, [write_block(folder, 0, [3])])
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"it holds notes\.txt"):
+        folder.prepare(PINS, force=True, resume=False)
+    assert ShardFolder(tmp_path).rows == 1
+    (tmp_path / "notes.txt").unlink()
+    assert folder.prepare(PINS, force=True, resume=False)
+    assert [path.name for path in tmp_path.iterdir()] == [".progress"]
+
+
+def test_what_no_run_may_write_is_refused_without_its_pins(tmp_path: Path) -> None:
+    folder = OutputFolder(tmp_path / "out")
+    folder.require_usable(force=False, resume=False)
+    folder.prepare(PINS, force=False, resume=False)
+    with pytest.raises(UsageError, match="holds an unfinished run"):
+        folder.require_usable(force=False, resume=False)
+    folder.require_usable(force=False, resume=True)
+    folder.require_usable(force=True, resume=False)
+    assert (tmp_path / "out/.progress/run.json").is_file(), "nothing is cleared yet"
+    with pytest.raises(ToolkitError, match="/proc/nowhere"):
+        OutputFolder(Path("/proc/nowhere/out")).require_usable(force=False, resume=False)
