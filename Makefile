@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo pipeline test lint typecheck bench wheel clean
+.PHONY: demo demo-mergemix pipeline test lint typecheck bench wheel clean
 
 # The pipeline, the main part of the demo: every sample file on its own through convert and mask, then all of them
 # together. A target is the manifest of its folder, so that only what depends on a changed input runs again.
@@ -86,6 +86,81 @@ $(OUT)/trained/answer.txt: $(OUT)/trained/model/config.json sample_data/answer.p
 	$(BIN)/python sample_data/answer.py $(<D) > $@.part
 	mv $@.part $@
 	@cat $@
+
+# MergeMix against training: 12 mixtures of the clusters in sample_data/clusters/$(CLUSTERS).toml are scored as merges of
+# specialists, 6 of them also as models that were trained on them, and the two orders compared. Every tenth conversation
+# is held out. Specialists and trained mixtures go the same way, from a weights line to a run.
+CLUSTERS ?= 3
+CLUSTER_FILE := sample_data/clusters/$(CLUSTERS).toml
+CLUSTER_NAMES := $(shell sed -n 's/^\[datasets\.\(.*\)\]$$/\1/p' $(CLUSTER_FILE))
+LAB := $(OUT)/mergemix
+MIXES := $(LAB)/$(CLUSTERS)-clusters
+TRAINED := mix-00 mix-01 mix-02 mix-03 mix-04 mix-05
+RECIPE := --schedule wsd --warmup 0.1 --decay 0
+
+demo-mergemix: $(MIXES)/ranking.txt
+	@cat $<
+
+$(LAB)/short.jsonl: $(OUT)/labelled/manifest.json sample_data/clusters/short.toml
+	mkdir -p $(@D)
+	$(SFT) mix $(<D) --mixture sample_data/clusters/short.toml --tokenizer $(TOKENIZER) -o $@ --force
+
+$(LAB)/train.jsonl: $(LAB)/short.jsonl
+	awk 'NR % 10 != 0' $< > $@.part
+	mv $@.part $@
+
+$(LAB)/heldout.jsonl: $(LAB)/short.jsonl
+	awk 'NR % 10 == 0' $< > $@.part
+	mv $@.part $@
+
+$(LAB)/tokens/%/manifest.json: $(LAB)/%.jsonl
+	$(SFT) render $< --tokenizer $(TOKENIZER) -o $(@D) --force
+
+$(LAB)/base/packed/manifest.json: $(LAB)/tokens/train/manifest.json
+	$(SFT) pack $(<D) --capacity 2048 -o $(@D) --force
+
+$(LAB)/base/run/model/config.json: $(LAB)/base/packed/manifest.json sample_data/tiny_qwen3.json
+	rm -rf $(LAB)/base/run
+	$(SFT) train $(<D) --init sample_data/tiny_qwen3.json --tokenizer $(TOKENIZER) -o $(LAB)/base/run \
+	  $(RECIPE) --learning-rate 0.003
+	touch $@
+
+$(MIXES)/candidates.jsonl: $(CLUSTER_FILE) | $(VENV)/.demo
+	mkdir -p $(@D)
+	$(SFT) mix --mixture $< --candidates 12 -o $@ --force
+
+$(MIXES)/weights.jsonl: $(MIXES)/candidates.jsonl
+	printf '{"id": "%s", "weights": {"%s": 1}}\n' $(foreach name,$(CLUSTER_NAMES),$(name) $(name)) | cat - $< > $@.part
+	mv $@.part $@
+
+$(MIXES)/mixed/%/manifest.json: $(LAB)/tokens/train/manifest.json $(MIXES)/weights.jsonl
+	$(SFT) mix $(<D) --mixture $(CLUSTER_FILE) --weights $(MIXES)/weights.jsonl#$* -o $(@D) --force
+
+$(MIXES)/packed/%/manifest.json: $(MIXES)/mixed/%/manifest.json
+	$(SFT) pack $(<D) --capacity 2048 -o $(@D) --force
+
+$(MIXES)/runs/%/model/config.json: $(MIXES)/packed/%/manifest.json $(LAB)/base/run/model/config.json
+	rm -rf $(MIXES)/runs/$*
+	$(SFT) train $(<D) --model $(LAB)/base/run/model -o $(MIXES)/runs/$* $(RECIPE) --learning-rate 0.001
+	touch $@
+
+$(MIXES)/merges/mixtures.jsonl: $(MIXES)/candidates.jsonl $(CLUSTER_NAMES:%=$(MIXES)/runs/%/model/config.json)
+	$(SFT) mergemix merge --base $(LAB)/base/run/model --mixtures $< -o $(@D) --force \
+	  $(foreach name,$(CLUSTER_NAMES),--specialist $(name)=$(MIXES)/runs/$(name)/model)
+
+# The scores themselves are no targets: they grow line by line, and an interrupted evaluation goes on with them.
+$(MIXES)/merges.scored: $(MIXES)/merges/mixtures.jsonl $(LAB)/tokens/heldout/manifest.json
+	$(SFT) mergemix score $(<D) --held-out $(LAB)/tokens/heldout
+	touch $@
+
+$(MIXES)/trained.scored: $(MIXES)/merges/mixtures.jsonl $(LAB)/tokens/heldout/manifest.json \
+  $(TRAINED:%=$(MIXES)/runs/%/model/config.json)
+	$(SFT) mergemix score $(<D) --held-out $(LAB)/tokens/heldout --trained $(MIXES)/runs
+	touch $@
+
+$(MIXES)/ranking.txt: $(MIXES)/merges.scored $(MIXES)/trained.scored
+	$(SFT) mergemix rank $(MIXES)/merges > $@.part
+	mv $@.part $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -21,6 +21,7 @@ from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
+from sft_toolkit.stages.mix_file import read_mixture
 
 EFFORTS = ("none", "low", "medium", "high")
 GENERATED = (
@@ -99,6 +100,16 @@ def test_lengths_run_from_about_27_to_about_20000_tokens(
     shortest = replace(conversations[lengths.index(min(lengths))], effort="none")
     assert 25 <= len(renderer.render(shortest).input_ids) <= 30
     assert 18_000 <= max(lengths) <= 20_000
+
+
+@pytest.mark.parametrize("name", ["3", "8", "short"])
+def test_clusters_hold_every_data_set_once(name: str, sample_data: Path, conversations: list[Conversation]) -> None:
+    mixture = read_mixture(sample_data / "clusters" / f"{name}.toml")
+    if name.isdigit():
+        assert len(mixture.ingredients) == int(name)
+    assert {dataset: len(places) for dataset, places in mixture.by_dataset.items()} == {
+        conversation.dataset: 1 for conversation in conversations
+    }
 
 
 def test_no_conversation_is_there_twice(conversations: list[Conversation]) -> None:

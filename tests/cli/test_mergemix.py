@@ -120,27 +120,16 @@ def test_scores_come_from_one_place(run_cli: RunCli, tmp_path: Path, options: li
     assert done.stderr.count(b"\n") == 1
 
 
-def test_the_held_out_loss_needs_what_training_needs(scored: Path) -> None:
-    """Without torch the error is that of train; a score command and a rank do without."""
+@pytest.mark.parametrize("command", ["mergemix score merges --held-out tokens", "train packed -o run --init ."])
+def test_the_held_out_loss_without_torch_is_refused_as_training_is(command: str, tmp_path: Path) -> None:
     code = (
-        "import importlib.util as util, sys; found = util.find_spec\n"
+        "import importlib.util as util; found = util.find_spec\n"
         "util.find_spec = lambda name, *more: None if name == 'torch' else found(name, *more)\n"
         "from sft_toolkit.cli.main import run\nrun()"
     )
-
-    def without_torch(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-c", code, *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120)
-
-    for command in (
-        ["mergemix", "score", scored, "--held-out", "tokens"],
-        ["train", "x", "-o", "y", "--model", scored],
-    ):
-        done = without_torch(*command)
-        assert (done.returncode, done.stderr) == (
-            2,
-            "error: torch is not installed; pip install 'kolibri-sft[train]'\n",
-        )
+    words = [sys.executable, "-c", code, *command.split()]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (2, "error: torch is not installed; pip install 'kolibri-sft[train]'\n")
 
 
 def test_neither_a_score_command_nor_a_ranking_loads_torch(scored: Path) -> None:

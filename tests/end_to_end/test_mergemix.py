@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import numpy as np
 import pytest
 
 from sft_toolkit.training.heldout import HeldOutLoss
-from tests.conftest import RunCli
+from tests.conftest import ROOT, RunCli
 from tests.sft_toolkit.training.tiny import VOCABULARY, tiny_config, write_packed
 from tests.token_shards import Document, write_token_folder
 
@@ -105,3 +108,22 @@ def test_merges_are_scored_by_their_held_out_loss_and_ranked_beside_trained_mode
     order = [candidate["id"] for candidate in report["candidates"]]
     assert order == sorted(merged, key=lambda name: merged[name]["loss"]), "the lowest loss stands first"
     assert (report["verdict"], report["check"]["n"]) == ("says nothing", 2)
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="no make")
+@pytest.mark.parametrize("clusters", [3, 8])
+def test_the_demo_trains_a_base_a_specialist_a_cluster_and_six_mixtures(clusters: int, tmp_path: Path) -> None:
+    """The plan of make alone: running it takes minutes."""
+    done = subprocess.run(
+        ["make", "--dry-run", "demo-mergemix", f"CLUSTERS={clusters}", f"OUT={tmp_path}"],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert sum(" train " in line for line in lines) == 1 + clusters + 6
+    assert sum(" mergemix score " in line for line in lines) == 2
+    assert sum(line.count("--specialist ") for line in lines) == clusters
