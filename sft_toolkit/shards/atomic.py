@@ -26,6 +26,8 @@ def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
         os.replace(temporary, target)
         _sync(target.parent)
     except OSError as fault:
+        if fault.filename == str(temporary):
+            fault.filename = str(target)
         raise explained(fault, target) from fault
     finally:
         temporary.unlink(missing_ok=True)

@@ -31,6 +31,8 @@ def test_a_writer_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ToolkitError, match="gone"):
-        write_text(tmp_path / "gone" / "run.json", "x")
+def test_an_error_names_the_target_not_the_temporary_file(tmp_path: Path) -> None:
+    target = tmp_path / "gone" / "run.json"
+    with pytest.raises(ToolkitError) as caught:
+        write_text(target, "x")
+    assert caught.value.message == f"{target}: No such file or directory"
