@@ -19,7 +19,7 @@ _DEFAULTS = {"LESS": "FX", "LESSCHARSET": "utf-8"}
 @contextmanager
 def paged(wanted: bool) -> Iterator[IO[str]]:
     """Where to write: $PAGER, less by default, else stdout itself. Whoever leaves the pager early has seen enough."""
-    command = shlex.split(os.environ.get("PAGER", _DEFAULT_PAGER))
+    command = _command()
     pager = _start(command) if wanted and command else None
     if pager is None or pager.stdin is None:
         yield sys.stdout
@@ -34,6 +34,14 @@ def paged(wanted: bool) -> Iterator[IO[str]]:
             pager.stdin.close()
         pager.wait()
         signal.signal(signal.SIGINT, interrupted)
+
+
+def _command() -> list[str]:
+    """Empty where $PAGER is, or where no shell could read it."""
+    try:
+        return shlex.split(os.environ.get("PAGER", _DEFAULT_PAGER))
+    except ValueError:
+        return []
 
 
 def _start(command: list[str]) -> subprocess.Popen[str] | None:

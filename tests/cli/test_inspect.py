@@ -355,8 +355,9 @@ def test_leaving_the_pager_early_is_no_error(records: Path, tmp_path: Path) -> N
     assert "Traceback" not in seen
 
 
-def test_a_pager_that_is_not_there_is_done_without(records: Path) -> None:
-    code, seen = on_terminal(["inspect", records, "a-1"], PAGER="no-such-pager", NO_COLOR="1")
+@pytest.mark.parametrize("pager", ["no-such-pager", "less '"])
+def test_a_pager_that_is_not_there_is_done_without(records: Path, pager: str) -> None:
+    code, seen = on_terminal(["inspect", records, "a-1"], PAGER=pager, NO_COLOR="1")
     assert code == 0 and "a-1" in seen
 
 
