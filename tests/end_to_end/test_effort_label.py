@@ -37,7 +37,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def lengthen_behind_the_back(path: Path, block: int) -> None:
-    """Change the lengths of one block, in its middle of the file, so that the file looks untouched."""
+    """Change the lengths of a block amid the file, so that the file looks untouched."""
     before = path.stat()
     lines = path.read_text().splitlines(keepends=True)
     for number in range(block * ROWS_PER_SHARD, (block + 1) * ROWS_PER_SHARD):
@@ -47,9 +47,10 @@ def lengthen_behind_the_back(path: Path, block: int) -> None:
     assert path.stat().st_size == before.st_size
 
 
-def kill_in_the_second_pass(source: Path, target: Path, reports: int) -> None:
+def kill_in_the_second_pass(source: Path, target: Path, block: int) -> None:
+    """Kill the run as soon as `block` counts as finished."""
     running = subprocess.Popen(cli_command("effort", "label", source, *COMMON, "-o", target), stderr=subprocess.DEVNULL)
-    while not (target / ".progress" / f"part-{reports:05d}.json").exists():
+    while not (target / ".progress" / f"part-{block:05d}.json").exists():
         assert running.poll() is None
         time.sleep(0.01)
     running.kill()
@@ -62,7 +63,7 @@ def test_a_killed_run_goes_on_without_fitting_again_and_ends_in_the_same_bytes(
 ) -> None:
     whole = run_cli("effort", "label", source, *COMMON, "-o", tmp_path / "whole")
     assert whole.returncode == 0, whole.stderr
-    kill_in_the_second_pass(source, tmp_path / "killed", reports=5)
+    kill_in_the_second_pass(source, tmp_path / "killed", block=3)
     lengthen_behind_the_back(source, block=3)  # a second fit would find other edges
     resumed = run_cli("effort", "label", source, *COMMON, "-o", tmp_path / "killed", "--resume")
     assert resumed.returncode == 0, resumed.stderr
@@ -77,7 +78,7 @@ def test_a_killed_run_goes_on_without_fitting_again_and_ends_in_the_same_bytes(
 def test_a_run_of_other_options_or_inputs_is_not_gone_on_with(
     change: list[str], source: Path, run_cli: RunCli, tmp_path: Path
 ) -> None:
-    kill_in_the_second_pass(source, tmp_path / "out", reports=1)
+    kill_in_the_second_pass(source, tmp_path / "out", block=1)
     if not change:
         os.utime(source)
     refused = run_cli("effort", "label", source, *COMMON, *change, "-o", tmp_path / "out", "--resume")
