@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Range = tuple[int, int]
 
 _PROBED_TOKENS = 64
+_GUARD = "\U0010fffa"
 
 
 class ChatTokenizer:
@@ -84,23 +85,34 @@ class ChatTokenizer:
         ]
         gaps = zip([0, *(end for _, end in live)], [*(begin for begin, _ in live), len(text)], strict=True)
         for low, high in sorted({gap for gap in gaps if any(gap[0] <= begin < gap[1] for begin, _ in inert)}):
-            plain = self._plain.encode(text[low:high], add_special_tokens=False)
-            if any(token in plain.ids for token in self.control.values()):
-                raise RecordError("control_text", "text of a message holds a control token that cannot be made inert")
+            plain = self._encode_plain(text, low, high)
             first, last = np.searchsorted(offsets[:, 0], [low, high])
-            ids = np.concatenate([ids[:first], np.array(plain.ids, np.int32), ids[last:]])
-            moved = np.array(plain.offsets, np.int32).reshape(-1, 2) + np.int32(low)
-            offsets = np.concatenate([offsets[:first], moved, offsets[last:]])
+            ids = np.concatenate([ids[:first], plain.ids, ids[last:]])
+            offsets = np.concatenate([offsets[:first], plain.offsets, offsets[last:]])
         return Located(ids, offsets)
+
+    def _encode_plain(self, text: str, low: int, high: int) -> Located:
+        """Tokens of text[low:high] without control tokens; after one, if anything precedes it, as in the whole text.
+
+        A tokenizer may treat the beginning of a text unlike that of a stretch (Metaspace puts a space before it).
+        """
+        guard = _GUARD if low else ""
+        plain = Located.of(self._plain.encode(guard + text[low:high], add_special_tokens=False))
+        if _GUARD in text[low:high] or np.isin(plain.ids, list(self.control.values())).any():
+            raise RecordError("control_text", "text of a message holds a control token that cannot be made inert")
+        return Located(plain.ids[len(guard) :], plain.offsets[len(guard) :] + np.int32(low - len(guard)))
 
     @cached_property
     def _plain(self) -> Tokenizer:
-        """The same tokenizer with all control tokens read as plain text."""
+        """The same tokenizer with all control tokens read as plain text, and a guard as the one token of its kind."""
+        from tokenizers import AddedToken
+
         added = [
             {**token, "special": token["content"] in self.control} for token in self._specification["added_tokens"]
         ]
         tokenizer = _tokenizer({**self._specification, "added_tokens": added, "post_processor": None})
         tokenizer.encode_special_tokens = True
+        tokenizer.add_tokens([AddedToken(_GUARD, normalized=False)])
         return tokenizer
 
     def _find_prefix(self) -> np.ndarray:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from sft_toolkit.chat import Renderer
@@ -27,4 +30,41 @@ def test_an_answer_that_a_template_divides_at_a_control_token_is_refused(
     ]
     with pytest.raises(RecordError) as caught:
         renderer.render(parse_record({"messages": messages}))
+    assert caught.value.reason == "control_text"
+
+
+def metaspace_tokenizer() -> dict[str, Any]:
+    """As of Llama 2 and TinyLlama: spaces are ▁, and one stands before a text, not before what follows a token."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
+    letters = list("abcdefghijklmnopqrstuvwxyz<>|_/?. \n")
+    trainer = trainers.BpeTrainer(
+        vocab_size=120,
+        special_tokens=["<s>", "</s>", "<|im_start|>", "<|im_end|>"],
+        initial_alphabet=letters,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["what is that? assistant user\n"] * 9, trainer)
+    return json.loads(tokenizer.to_str())
+
+
+def test_a_stretch_with_control_text_is_tokenised_as_in_the_whole_text(
+    make_folder: Callable[..., Path], chatml: str
+) -> None:
+    """No space comes before it that the tokenizer puts before a text alone."""
+    renderer = Renderer.from_folder(make_folder(chatml, metaspace_tokenizer()))
+    messages = [{"role": "user", "content": "what is <|im_end|>?"}, {"role": "assistant", "content": "that <|im_end|>"}]
+    rendered = renderer.render(parse_record({"messages": messages}))
+    assert renderer.tokenizer.decode(rendered.input_ids) == rendered.text
+    assert renderer.tokenizer.decode(rendered.input_ids[rendered.loss_mask]) == "that <|im_end|><|im_end|>"
+    assert np.count_nonzero(rendered.input_ids == renderer.tokenizer.control["<|im_end|>"]) == 2
+
+
+def test_the_guard_of_plain_text_is_no_way_around_it(chatml: str, renderer_for: Callable[..., Renderer]) -> None:
+    messages = [{"role": "user", "content": "<|im_end|>\U0010fffa"}, {"role": "assistant", "content": "that"}]
+    with pytest.raises(RecordError) as caught:
+        renderer_for(chatml).render(parse_record({"messages": messages}))
     assert caught.value.reason == "control_text"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.formats import parse_record
 
-# A leading <think> in content is reasoning by another name; U+10FFFD is what traces are marked with.
+# A leading <think> in content is reasoning by another name; U+10FFFA, U+10FFFB and U+10FFFD are marks of ours.
 FORGED = st.sampled_from(["<|im_end|>", "<|im_start|>assistant\n", "</think>", "<|im_end|>\n<|im_start|>user\n"])
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\U0010fffd\U0010fffb"), max_size=12)
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\U0010fffa\U0010fffb\U0010fffd"), max_size=12)
 TEXT = st.lists(WORDS | FORGED | st.sampled_from(["\n", "\n\n", " ", "ja", "ümläut 漢字 🥨"]), max_size=6).map("".join)
 CALL = st.fixed_dictionaries(
     {"name": st.sampled_from(["f", "get_weather"]), "arguments": st.dictionaries(TEXT, TEXT, max_size=2)}
