@@ -84,6 +84,9 @@ class Server:
         elif fault == "hang":
             await asyncio.sleep(self.script.get("hold", 60))
             return False
+        elif fault == "slow":
+            await asyncio.sleep(self.script.get("hold", 1))
+            await send(writer, 200, self.reply(path, body, "ok"))
         elif fault == "reset":
             writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": [{"mess')
             await writer.drain()

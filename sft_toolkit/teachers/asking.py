@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.teachers.journal import Journal
 from sft_toolkit.teachers.pace import Pace, Patience
-from sft_toolkit.teachers.replies import read_usage
+from sft_toolkit.teachers.replies import read_reply, read_usage
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import Busy, Faulty, RawReply, Setback, Teacher, Unreachable
 
 _PROGRESS_SECONDS = 0.5
 _MILLION = 1_000_000
+_REFUSALS = 256
 
 
 @dataclass(slots=True)
@@ -94,11 +96,16 @@ class Asker:
         self._state = state
         self._show = show
         self._asked: set[str] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._is_over = False
+        self._has_answered = len(journal.replies) > 0
+        self._refused: list[tuple[str, RawReply]] = []
 
     async def ask_all(self, requests: Iterator[Request]) -> None:
         """Ask all questions that the journal does not answer; those that fail for good are counted as given up.
 
-        Raises TryAgain where the teacher is gone, and ToolkitError where no question can be answered.
+        Raises TryAgain where the teacher is gone, and ToolkitError where no question can be answered. Replies that are
+        under way by then are waited for: they are paid for.
         """
         missing = self._missing(requests)
         progress = asyncio.create_task(self._show_progress())
@@ -106,9 +113,17 @@ class Asker:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._pace.most):
                     group.create_task(self._work(missing))
+            if self._refused:
+                raise self._all_refused()
         except BaseExceptionGroup as faults:
-            raise _first(faults) from None
+            fault = _first(faults)
+            if isinstance(fault, ToolkitError) and self._under_way and not self._journal.is_broken:
+                await asyncio.wait(self._under_way, timeout=self._patience.give_up)
+            raise fault from None
         finally:
+            for task in self._under_way:
+                task.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
             progress.cancel()
             self._show(self._state)
 
@@ -123,31 +138,27 @@ class Asker:
 
     async def _work(self, missing: Iterator[tuple[str, Request]]) -> None:
         for key, request in missing:
-            reply = await self._ask(request)
-            if reply is None:
+            if not await self._ask(key, request):
                 self._state.given_up += 1
-            else:
-                self._journal.append(key, reply)
-                self._state.answered += 1
             self._asked.discard(key)
 
-    async def _ask(self, request: Request) -> RawReply | None:
-        """The reply, None where every attempt failed."""
+    async def _ask(self, key: str, request: Request) -> bool:
+        """False where every attempt failed."""
         for attempt in range(1, self._patience.attempts + 1):
-            reply = await self._attempt(request)
-            if reply is not None:
-                return reply
+            if await self._attempt(key, request):
+                return True
             if attempt < self._patience.attempts:
                 await asyncio.sleep(self._patience.delay(attempt))
-        return None
+        return False
 
-    async def _attempt(self, request: Request) -> RawReply | None:
+    async def _attempt(self, key: str, request: Request) -> bool:
         """One attempt; one that a busy or unreachable teacher did not hear does not count."""
         while True:
             async with self._pace.turn():
+                if self._is_over:
+                    return False
                 try:
-                    self._state.under_way += 1
-                    reply = await self._teacher.ask(self._asking, request)
+                    await asyncio.shield(self._hearing(key, request))
                 except (Busy, Unreachable) as setback:
                     self._count(setback)
                     self._pace.refused_for_now(str(setback), setback.wait if isinstance(setback, Busy) else None)
@@ -155,14 +166,53 @@ class Asker:
                 except Faulty as setback:
                     self._count(setback)
                     self._pace.failed(str(setback))
-                    return None
-                finally:
-                    self._state.under_way -= 1
+                    return False
             self._pace.answered()
-            usage = read_usage(reply)
-            self._state.tokens_in += usage.tokens_in
-            self._state.tokens_out += usage.tokens_out
-            return reply
+            return True
+
+    def _hearing(self, key: str, request: Request) -> asyncio.Task[None]:
+        """A task of its own, which outlives the worker that waits for it."""
+        task = asyncio.create_task(self._hear(key, request))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
+
+    async def _hear(self, key: str, request: Request) -> None:
+        """Ask once; the reply is kept before anything else can happen to it."""
+        self._state.under_way += 1
+        try:
+            self._keep(key, await self._teacher.ask(self._asking, request))
+        except ToolkitError:
+            self._is_over = True
+            raise
+        finally:
+            self._state.under_way -= 1
+
+    def _keep(self, key: str, reply: RawReply) -> None:
+        """Refusals wait for the first answer: without one it is not the questions that are refused.
+
+        Raises ToolkitError where refusals are all that comes.
+        """
+        if reply.status >= 400 and not self._has_answered:
+            self._refused.append((key, reply))
+            if len(self._refused) >= _REFUSALS:
+                raise self._all_refused()
+            return
+        self._has_answered = True
+        for each in [*self._refused, (key, reply)]:
+            self._write(*each)
+        self._refused.clear()
+
+    def _write(self, key: str, reply: RawReply) -> None:
+        self._journal.append(key, reply)
+        usage = read_usage(reply)
+        self._state.answered += 1
+        self._state.tokens_in += usage.tokens_in
+        self._state.tokens_out += usage.tokens_out
+
+    def _all_refused(self) -> ToolkitError:
+        why = read_reply(self._refused[0][1]).refusal
+        return ToolkitError(f"the teacher refuses every question, {len(self._refused)} so far: {why}", _MEND)
 
     def _count(self, setback: Setback) -> None:
         self._state.setbacks[f"{type(setback).__name__.lower()}: {str(setback)[:60]}"] += 1
@@ -171,6 +221,9 @@ class Asker:
         while True:
             self._show(self._state)
             await asyncio.sleep(_PROGRESS_SECONDS)
+
+
+_MEND = "mend what it names, then run the same command again: no refusal was kept"
 
 
 def _first(faults: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -86,6 +86,9 @@ class Replies:
         write_text(names, encode_text([path.name for path in self.paths]))
         self.index.save(index)
 
+    def __len__(self) -> int:
+        return len(self.index)
+
     def __contains__(self, key: str) -> bool:
         return self.index.find(key) is not None
 
@@ -102,10 +105,14 @@ class Replies:
 
 
 class Journal:
-    """The writer of one part's file. Raises ToolkitError where another process is writing it."""
+    """The writer of one part's file. Raises ToolkitError where another process is writing it.
+
+    `is_broken` once a line could not be written.
+    """
 
     def __init__(self, folder: Path, part: tuple[int, int] = (0, 1)) -> None:
         self._folder, self._part = folder, part
+        self.is_broken = False
         path = folder / f"replies-{part[0]:05d}-of-{part[1]:05d}.jsonl"
         self._file = path.open("ab")
         try:
@@ -131,6 +138,7 @@ class Journal:
             if time.monotonic() - self._synced > _SYNC_SECONDS:
                 self._sync()
         except OSError as fault:
+            self.is_broken = True
             raise explained(fault, Path(self._file.name)) from fault
         self.replies.index.add(key, place(self._number, self._end))
         self._end += len(line)

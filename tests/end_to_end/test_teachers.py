@@ -160,6 +160,39 @@ def test_a_redirect_is_not_followed_with_the_key(serve, prompts, tmp_path):
     assert b"redirects to elsewhere.example" in found.stderr
 
 
+def kept(folder):
+    return [line for path in folder.glob("replies-*") for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("fault", "code"), [("402", 75), ("401", 1)])
+def test_replies_under_way_when_a_run_has_to_end_are_kept(serve, prompts, tmp_path, fault, code):
+    server = serve(script=["slow", "slow", "slow", fault], hold=1.5)
+    assert run(prompts(20), tmp_path / "out", server.url).returncode == code
+    assert len(kept(tmp_path / "out.journal")) == 3
+    assert len(asked(server)) == 4
+
+
+def test_a_teacher_that_refuses_every_question_ends_the_run_and_is_asked_again_when_it_is_mended(
+    serve, prompts, tmp_path
+):
+    source, server = prompts(20), serve(script=["400"] * 20)
+    found = run(source, tmp_path / "out", server.url)
+    assert found.returncode == 1
+    assert b"the teacher refuses every question, 20 so far: HTTP 400: scripted 400" in found.stderr
+    assert kept(tmp_path / "out.journal") == []
+    mended = run(source, tmp_path / "out", server.url, "--json")
+    assert json.loads(mended.stderr)["out"] == 20
+
+
+def test_refusals_among_answers_are_final(serve, prompts, tmp_path):
+    source, server = prompts(20), serve(script=["400", "ok", "400"])
+    for _ in range(2):
+        assert run(source, tmp_path / "out", server.url, "--force").returncode == 0
+        assert len(asked(server)) == 20
+    statuses = Counter(json.loads(line)["status"] for line in kept(tmp_path / "out.journal"))
+    assert statuses == {200: 18, 400: 2}
+
+
 def test_a_wrong_key_ends_the_run_at_once(serve, prompts, tmp_path):
     server = serve(script=["401"] * 100)
     found = run(prompts(50), tmp_path / "out", server.url)
