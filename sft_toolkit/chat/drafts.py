@@ -52,6 +52,9 @@ class Drafter:
             return self._rendered(conversation)
         except RecordError as error:
             return Draft(conversation, error=error)
+        except RecursionError:
+            error = RecordError("nested_too_deeply", "tools, or what a message holds besides its text, nest too deeply")
+            return Draft(conversation, error=error)
 
     def _rendered(self, conversation: Conversation) -> Draft:
         notes: Counter[str] = Counter()

@@ -135,3 +135,13 @@ def test_a_record_whose_results_a_template_writes_with_the_calls_is_refused(rend
     assert caught.value.reason == "message_not_traced"
     rendered = render(renderer, said("user", "Und?"), said("assistant", "Gut."))
     assert trained(renderer, rendered) == "Gut.<|end|>"
+
+
+def test_a_message_that_nests_too_deeply_is_a_fault_of_its_record(chatml: str, renderer_for: RendererFor) -> None:
+    nested: Any = 1
+    for _ in range(2000):
+        nested = {"a": nested}
+    renderer = renderer_for(chatml)
+    with pytest.raises(RecordError) as caught:
+        render(renderer, said("user", "Und?", metadata=nested), said("assistant", "Gut."))
+    assert caught.value.reason == "nested_too_deeply"
