@@ -27,11 +27,14 @@ class NearIds:
 
     def hint(self) -> str:
         """What to tell whoever asked for an id that is not there."""
-        ranked = sorted(self._best, reverse=True)
-        near = [identity for likeness, _, identity in ranked if likeness >= _ALIKE]
-        if near:
-            return f"near it: {', '.join(near)}"
-        return f"an id there is {ranked[0][2]}" if ranked else "it holds no records"
+        if self.near:
+            return f"near it: {', '.join(self.near)}"
+        return f"an id there is {max(self._best)[2]}" if self._best else "it holds no records"
+
+    @property
+    def near(self) -> list[str]:
+        """Those that are alike enough to have been meant, the most alike first."""
+        return [identity for likeness, _, identity in sorted(self._best, reverse=True) if likeness >= _ALIKE]
 
     def _likeness(self, identity: str) -> float:
         """Share of the longer id that both have in common at their ends, 0 to 1."""

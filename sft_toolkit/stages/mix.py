@@ -31,6 +31,7 @@ from sft_toolkit.shards.schemas import kind_of
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stages.base import Counters, SetAside
 from sft_toolkit.stages.mix_choice import NOTE, Choice, choose
+from sft_toolkit.stages.mix_datasets import require_datasets
 from sft_toolkit.stages.mix_file import Mixture
 from sft_toolkit.stages.mix_material import BlockNotes, Material, holds_tokens
 from sft_toolkit.stages.mix_records import Measure, RecordRows
@@ -144,6 +145,7 @@ class _Mixing:
         """What is taken, and the portions of all blocks, read anew; the counters come to hold what is left out."""
         run, ledger = self._run, IdLedger()
         parts = [np.empty(0, NOTE)]
+        datasets: set[str] = set()
         work = partial(_note, self._material, run.quarantine)
         noted: BlockNotes
         for index, noted in enumerate(run.drive(self._source.blocks(self._rows_per_block, spool), work)):
@@ -151,9 +153,11 @@ class _Mixing:
             set_aside(index, noted.outcome.aside)
             self._counters.add(noted.outcome.counters)
             parts.append(noted.notes)
+            datasets |= noted.datasets
             run.progress(self._counters)
         if not self._counters.records_in:
             raise no_records(run)
+        require_datasets(self._options.mixture, datasets)
         choice = choose(np.concatenate(parts), self._options.mixture)
         self._counters.set_aside.update(choice.left_out)
         self._counters.notes["copies"] = int(choice.copies.sum()) - int(np.count_nonzero(choice.copies))

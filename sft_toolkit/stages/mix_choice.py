@@ -99,7 +99,7 @@ class _Pool:
         if not self.tokens:
             sources = ", ".join(ingredient.sources or [name])
             raise ToolkitError(
-                f"{name}: nothing to take: no record of {sources} is left", "check its name, its filters and the input"
+                f"{name}: nothing to take: no record of {sources} is left", "check its filters and the input"
             )
         repeated = ingredient.max_epochs or max_epochs
         self._limits = {

@@ -25,10 +25,14 @@ FoundRow = tuple[Any, str]
 
 @dataclass(frozen=True, slots=True)
 class BlockNotes:
-    """A block's rows: notes: NOTE[n], ids of the same length, and what became of rows that are faulty."""
+    """A block's rows: notes: NOTE[n], ids of the same length, and what became of rows that are faulty.
+
+    `datasets` are those that rows name, with "" where a row names none.
+    """
 
     notes: NDArray[np.void]
     ids: list[str]
+    datasets: set[str]
     outcome: Outcome
 
 

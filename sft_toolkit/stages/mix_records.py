@@ -95,10 +95,12 @@ class RecordRows:
         outcome = Outcome(quarantine)
         parts = [np.empty(0, NOTE)]
         ids: list[str] = []
+        datasets: set[str] = set()
         for batch in read_batches(block, outcome, self.source_format):
             parts.append(self._note(batch, outcome))
             ids.extend(conversation.id for conversation in batch)
-        return BlockNotes(np.concatenate(parts), ids, outcome)
+            datasets.update(conversation.dataset or "" for conversation in batch)
+        return BlockNotes(np.concatenate(parts), ids, datasets, outcome)
 
     def _note(self, batch: list[Conversation], outcome: Outcome) -> NDArray[np.void]:
         notes = np.zeros(len(batch), NOTE)

@@ -52,13 +52,17 @@ class TokenRows:
 
     def note(self, block: Block, quarantine: bool) -> BlockNotes:
         outcome = Outcome(quarantine)
-        parts = [self._note(batch) for batch in _batches(block)]
-        ids = [name for _, names in parts for name in names]
+        parts = [np.empty(0, NOTE)]
+        ids: list[str] = []
+        datasets: set[str] = set()
+        for batch in _batches(block):
+            parts.append(self._note(batch))
+            ids.extend(batch.column("id").to_pylist())
+            datasets.update(name or "" for name in batch.column("dataset").unique().to_pylist())
         outcome.counters.records_in = len(ids)
-        notes = np.concatenate([np.empty(0, NOTE), *(part for part, _ in parts)])
-        return BlockNotes(notes, ids, outcome)
+        return BlockNotes(np.concatenate(parts), ids, datasets, outcome)
 
-    def _note(self, batch: pa.RecordBatch) -> tuple[NDArray[np.void], list[str]]:
+    def _note(self, batch: pa.RecordBatch) -> NDArray[np.void]:
         notes = np.zeros(batch.num_rows, NOTE)
         ids = batch.column("id").to_pylist()
         datasets = batch.column("dataset").to_pylist()
@@ -68,7 +72,7 @@ class TokenRows:
         notes["key"] = keys(self.seed, ids, "mix")
         if caps_prompts(self.mixture):
             notes["prompt"] = _token_prompts(batch)
-        return notes, ids
+        return notes
 
     def take(self, block: Block, wanted: NDArray[np.bool_]) -> Iterator[FoundRow]:
         start = 0

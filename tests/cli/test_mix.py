@@ -133,3 +133,29 @@ def test_tokens_of_records_are_those_that_render_makes_of_the_mixture(
     summary, made = json.loads(mixed.stderr), json.loads(rendered.stderr)
     assert (made["tokens"], made["out"]) == (summary["tokens"], summary["out"])
     assert summary["notes"]["copies"] > 0
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("math", "math: no record is of data set math; near it: maths; there are "),
+        ("x", "x: no record is of data set x; there are "),
+    ],
+)
+def test_a_data_set_that_is_not_there_is_told_with_those_that_are(
+    table: str, says: str, run_cli: RunCli, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mix.toml").write_text(f"[datasets.maths]\nweight = 1\n[datasets.{table}]\nweight = 1\n")
+    refused = run_cli("mix", folder / "T", "--mixture", tmp_path / "mix.toml", "-o", tmp_path / "M")
+    assert refused.returncode == 1
+    assert f"error: {says}" in refused.stderr.decode()
+    listed = refused.stderr.decode().strip().rpartition("there are ")[2].split(", ")
+    assert listed == sorted(listed) and {"maths", "tools"} <= set(listed)
+
+
+def test_records_that_name_no_data_set_are_told_to_be_so(run_cli: RunCli, folder: Path, tmp_path: Path) -> None:
+    record = {"id": "a", "messages": [{"role": "user", "content": "Ja?"}], "n": 5}
+    arguments = ["mix", "-", "--mixture", folder / "mix.toml", "--length-column", "n"]
+    refused = run_cli(*arguments, stdin=json.dumps(record).encode())
+    assert refused.returncode == 1
+    assert b"maths: no record is of data set maths; the records name no data set" in refused.stderr
