@@ -99,7 +99,7 @@ def _reweighted(mixture: Mixture, named: str) -> Mixture:
 
 def _write_candidates(mixture: Mixture, count: int, concentration: float, run: RunOptions) -> None:
     from sft_toolkit.json_text import encode
-    from sft_toolkit.runner import check_stream_options
+    from sft_toolkit.output_checks import check_stream_options
     from sft_toolkit.shards.jsonl import open_sink
     from sft_toolkit.souping.mixtures import sample_mixtures
 

@@ -149,13 +149,16 @@ def _shared(
     from sft_toolkit.drivers import DRIVERS
 
     require_choice("--driver", driver, tuple(DRIVERS))
+    part = _part(shard, output)
+    if force and part[1] > 1:
+        raise UsageError("--force in an array job: each part would wipe out the others'", "empty the folder before it")
     return replace(
         _reading(context, inputs, source_format, workers, on_error, config, quiet, json, progress, debug),
         output=output,
         seed=seed,
         rows_per_shard=rows_per_shard,
         driver=driver,
-        part=_part(shard, output),
+        part=part,
         quarantine_file=quarantine,
         force=force,
         resume=resume,

@@ -12,22 +12,16 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import UsageError
+from sft_toolkit.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.passes import input_blocks, no_records, read_batches
 from sft_toolkit.run_options import RunOptions, Summary
 from sft_toolkit.shards.atomic import write_text
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import encode_row, open_sink
-from sft_toolkit.shards.output import (
-    BlockReport,
-    OutputFolder,
-    aside_lines,
-    build_manifest,
-    require_output_parent,
-)
+from sft_toolkit.shards.output import BlockReport, OutputFolder, aside_lines, build_manifest
 from sft_toolkit.shards.records import to_row
 from sft_toolkit.shards.schemas import RECORDS, kind_of
-from sft_toolkit.shards.sources import STDIN, Block, Source
+from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.shards.writer import describe, shard_writer
 from sft_toolkit.stages.base import Counters, Outcome, SetAside, Stage
 
@@ -74,6 +68,7 @@ def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
     Raises UsageError or ToolkitError as `run_stage` does.
     """
     if run.to_folder:
+        check_folder_options(run)
         pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
         OutputFolder(Path(run.output)).prepare(pins, force=run.force, resume=known)
     else:
@@ -235,27 +230,6 @@ def aside_sink(run: RunOptions) -> Iterator[Callable[[bytes], Any]]:
     else:
         with open_sink(run.quarantine_file) as write:
             yield write
-
-
-def check_folder_options(run: RunOptions) -> None:
-    """Raise UsageError for options that a shard folder as output cannot honour."""
-    if run.resume and not Source(run.inputs).repeatable:
-        raise UsageError("--resume cannot read standard input again", "write the records to a file first")
-    if run.quarantine_file:
-        raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
-
-
-def check_stream_options(run: RunOptions) -> None:
-    """Raise UsageError for options that JSONL output cannot honour, and where its file may not be written."""
-    if run.goes_on:
-        raise UsageError("--resume and --shard need a shard folder as --output")
-    if run.quarantine and run.quarantine_file is None:
-        raise UsageError("--on-error quarantine needs a place", "add --quarantine FILE.jsonl, or write a shard folder")
-    if run.output != STDIN:
-        target = Path(run.output)
-        require_output_parent(target)
-        if target.exists() and not run.force:
-            raise UsageError(f"{target}: exists", "use --force to replace it")
 
 
 def _dry_run(stage: Stage, run: RunOptions) -> Summary:

@@ -167,9 +167,10 @@ class OutputFolder:
 
 
 def _is_ours(name: str) -> bool:
-    """True for what a run of this tool writes into its folder."""
-    known = (PROGRESS, _QUARANTINE, MANIFEST, _INDEX, EFFORT_EDGES)
-    return name in known or fnmatch.fnmatchcase(name, "part-*.arrow")
+    """True for what a run of this tool writes into its folder, and what one that was killed left half written."""
+    files = (MANIFEST, _INDEX, EFFORT_EDGES)
+    patterns = (PROGRESS, _QUARANTINE, "part-*.arrow", *files, *(f".{file}.*.tmp" for file in files))
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def begun_otherwise(path: Path) -> UsageError:

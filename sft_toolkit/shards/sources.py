@@ -119,16 +119,24 @@ def _resolve(given: str) -> list[str]:
 def _resolve_folder(path: Path) -> list[str]:
     if is_shard_folder(path):
         return [str(shard) for shard in ShardFolder(path).paths]
-    state = path / "state.json"
-    if state.is_file():
-        return [str(path / entry["filename"]) for entry in decode(state.read_bytes())["_data_files"]]
-    if (path / "dataset_dict.json").is_file():
-        splits = ", ".join(decode((path / "dataset_dict.json").read_bytes())["splits"])
-        raise UsageError(f"{path}: holds several splits", f"name the folder of one of them: {splits}")
+    if files := _fact_of_datasets(path / "state.json", "_data_files"):
+        return [str(path / entry["filename"]) for entry in files]
+    if splits := _fact_of_datasets(path / "dataset_dict.json", "splits"):
+        raise UsageError(f"{path}: holds several splits", f"name the folder of one of them: {', '.join(splits)}")
     found = sorted(str(file) for file in path.iterdir() if _kind_suffix(file.name) in (*_LINES, *_TABLES))
     if not found:
         raise UsageError(f"{path}: holds no JSONL, Parquet or Arrow files")
     return found
+
+
+def _fact_of_datasets(path: Path, key: str) -> list[Any]:
+    """A list in a file that `datasets` writes beside its data; empty where the file is none of those."""
+    try:
+        held = decode(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return []
+    found = held.get(key) if isinstance(held, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _known_kind(name: str) -> str:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
+from sft_toolkit.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.passes import no_records, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.runner import Counted, aside_sink, check_folder_options, check_stream_options, write_blocks
+from sft_toolkit.runner import Counted, aside_sink, write_blocks
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import open_sink

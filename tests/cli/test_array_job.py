@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sft_toolkit.cli.array_job import part_of
 from sft_toolkit.errors import UsageError
+from tests.conftest import RunCli
 
 
 def slurm(task: str, count: str, first: str = "0", step: str = "1") -> dict[str, str]:
@@ -53,3 +56,8 @@ def test_an_environment_that_names_no_part_is_refused_not_taken_for_a_part_witho
 ) -> None:
     with pytest.raises(UsageError, match="not a part I of N"):
         part_of(None, environment)
+
+
+def test_a_part_does_not_wipe_out_the_others(run_cli: RunCli, tmp_path: Path) -> None:
+    done = run_cli("convert", "-o", tmp_path, "--shard", "0/2", "--force", stdin=b"{}")
+    assert done.returncode == 2 and b"each part would wipe out the others" in done.stderr

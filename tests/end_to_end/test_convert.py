@@ -232,7 +232,10 @@ def test_a_line_of_200_megabytes_is_refused_in_bounded_memory(tmp_path: Path) ->
 
 def test_an_output_folder_that_is_not_empty_or_is_a_file_is_refused(run_cli: RunCli, tmp_path: Path) -> None:
     source = write_records(tmp_path / "in.jsonl", [record(0)])
-    assert "not empty (it holds in.jsonl)" in one_line_error(run_cli("convert", source, "-o", tmp_path), 2)
+    (tmp_path / "full").mkdir()
+    write_records(tmp_path / "full" / "other.jsonl", [])
+    assert "not empty (it holds other.jsonl)" in one_line_error(run_cli("convert", source, "-o", tmp_path / "full"), 2)
+    assert "is input and output" in one_line_error(run_cli("convert", source, "-o", tmp_path), 2)
     (tmp_path / "file").write_text("x")
     assert "is a file" in one_line_error(run_cli("convert", source, "-o", tmp_path / "file"), 2)
 

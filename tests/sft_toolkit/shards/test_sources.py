@@ -278,3 +278,10 @@ def test_a_folder_of_several_splits_asks_which(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         Source([str(tmp_path / "d")])
     assert "train, test" in caught.value.hint
+
+
+@pytest.mark.parametrize("content", ['{"epoch": 3}', "[1]", "no JSON", '{"_data_files": 5}'])
+def test_a_state_that_is_not_of_datasets_is_a_file_like_any_other(content: str, tmp_path: Path) -> None:
+    write_jsonl(tmp_path)
+    (tmp_path / "state.json").write_text(content)
+    assert Source([str(tmp_path)]).inputs == [str(tmp_path / "state.json"), str(tmp_path / "x.jsonl")]
