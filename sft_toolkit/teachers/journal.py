@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +25,24 @@ _CONFIG = "config.json"
 _FILES = "replies-*.jsonl"
 _KEY = slice(8, 40)
 _HEAD = b'{"key":"'
+_LINE = re.compile(rb'\{"key":"[0-9a-f]{32}","status":\d+,"reply":.*\}\n', re.DOTALL)
 _SYNC_SECONDS = 1.0
 
 
 def read_config(folder: Path) -> dict[str, Any] | None:
     """What an earlier run noted of its questions, None where there was none."""
+    path = folder / _CONFIG
     try:
-        return decode((folder / _CONFIG).read_bytes())
+        config = decode(path.read_bytes())
     except FileNotFoundError:
         return None
+    except OSError as fault:
+        raise explained(fault, path) from fault
     except ValueError as fault:
-        raise ToolkitError(f"{folder / _CONFIG}: not JSON: {fault}", "is this the journal of a run?") from fault
+        raise ToolkitError(f"{path}: not JSON: {fault}", "is this the journal of a run?") from fault
+    if not (isinstance(config, dict) and {"stage", "prefill"} <= config.keys()):
+        raise ToolkitError(f"{path}: not what a journal holds", "--journal names the folder of a run's replies")
+    return config
 
 
 def claim(folder: Path, config: dict[str, Any], *, force: bool) -> None:
@@ -43,8 +51,9 @@ def claim(folder: Path, config: dict[str, Any], *, force: bool) -> None:
     Earlier replies stay: they are found again when the earlier configuration is.
     """
     earlier = read_config(folder)
-    if earlier is not None and earlier != decode(encode(config)) and not force:
-        changed = sorted(key for key in earlier.keys() | config.keys() if earlier.get(key) != config.get(key))
+    wanted = decode(encode(config))
+    if earlier is not None and earlier != wanted and not force:
+        changed = sorted(key for key in earlier.keys() | wanted.keys() if earlier.get(key) != wanted.get(key))
         raise UsageError(
             f"{folder}: was begun with another {', '.join(changed)}",
             "restore it, name another --journal, or use --force to ask with the new one (replies so far are kept)",
@@ -93,14 +102,18 @@ class Replies:
         return self.index.find(key) is not None
 
     def get(self, key: str) -> RawReply | None:
-        """The reply, None where the question has not been answered."""
+        """The reply, None where the question has not been answered. Raises ToolkitError where its line is damaged."""
         found = self.index.find(key)
         if found is None:
             return None
         number, offset = parts_of(found)
         file = self._open.get(number) or self._open.setdefault(number, self.paths[number].open("rb"))
         file.seek(offset)
-        entry = decode(file.readline())
+        try:
+            entry = decode(file.readline())
+        except ValueError as fault:
+            place = f"{self.paths[number]}: the line at byte {offset} is damaged"
+            raise ToolkitError(f"{place}: {fault}", "delete it, and its question is asked again") from fault
         return RawReply(entry["status"], encode(entry["reply"])) if entry["key"] == key else None
 
 
@@ -160,12 +173,12 @@ def _index_paths(folder: Path, part: tuple[int, int]) -> tuple[Path, Path]:
 
 
 def _keys(path: Path) -> Iterator[tuple[str, int]]:
-    """Key and offset of each whole line."""
+    """Key and offset of each whole line; what is none is passed over."""
     offset = 0
     with path.open("rb") as file:
         for line in file:
-            if line.startswith(_HEAD) and line.endswith(b"}\n"):
-                yield line[_KEY].decode("ascii", "replace"), offset
+            if _LINE.fullmatch(line):
+                yield line[_KEY].decode(), offset
             offset += len(line)
 
 

@@ -82,12 +82,45 @@ def test_a_second_writer_of_the_same_file_is_refused(tmp_path):
 
 
 def test_a_changed_configuration_is_refused_by_name_and_taken_with_force(tmp_path):
-    claim(tmp_path, {"model": "a", "seed": 0}, force=False)
-    claim(tmp_path, {"model": "a", "seed": 0}, force=False)
-    with pytest.raises(UsageError, match="was begun with another model"):
-        claim(tmp_path, {"model": "b", "seed": 0}, force=False)
-    claim(tmp_path, {"model": "b", "seed": 0}, force=True)
+    config = {"stage": "distill", "prefill": "none", "model": "a", "parameters": {"temperature": 0.7}}
+    claim(tmp_path, config, force=False)
+    claim(tmp_path, config, force=False)
+    with pytest.raises(UsageError, match="was begun with another model$"):
+        claim(tmp_path, {**config, "model": "b"}, force=False)
+    claim(tmp_path, {**config, "model": "b"}, force=True)
     assert read_config(tmp_path)["model"] == "b"
+
+
+@pytest.mark.parametrize("other", ['{"model_type": "qwen3"}', "[]", "{}"])
+def test_the_folder_of_something_else_is_no_journal_and_is_left_alone(tmp_path, other):
+    (tmp_path / "config.json").write_text(other)
+    with pytest.raises(ToolkitError, match="not what a journal holds"):
+        claim(tmp_path, {"stage": "distill", "prefill": "none"}, force=True)
+    assert (tmp_path / "config.json").read_text() == other
+
+
+@pytest.mark.parametrize("damage", ["garbage", '{"key":"zz"}', '{"key":"zz","status":200,"reply":{}}', "", "\0" * 50])
+def test_a_line_that_is_none_is_passed_over(tmp_path, damage):
+    journal = Journal(tmp_path)
+    for number in range(3):
+        journal.append(key(number), reply("x"))
+    journal.close()
+    (path,) = tmp_path.glob("replies-*.jsonl")
+    first, _, third = path.read_text().splitlines()
+    path.write_text(f"{first}\n{damage}\n{third}\n")
+    again = Journal(tmp_path)
+    assert [key(number) in again.replies for number in range(3)] == [True, False, True]
+    again.close()
+
+
+def test_a_line_that_is_damaged_within_its_reply_is_told_by_its_place(tmp_path):
+    journal = Journal(tmp_path)
+    journal.append(key(1), reply("eins"))
+    journal.close()
+    (path,) = tmp_path.glob("replies-*.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"eins"', b'"ei\x00ns'))
+    with pytest.raises(ToolkitError, match=r"replies-.*: the line at byte 0 is damaged"):
+        Replies.scan(tmp_path).get(key(1))
 
 
 def test_a_damaged_configuration_is_an_error_that_names_the_file(tmp_path):
