@@ -138,10 +138,10 @@ class Trainer:
 
     def _not_finite(self, sequences: NDArray[np.int64], losses: Tensor) -> ToolkitError:
         """Name the documents of the sequences whose loss is not finite, on whatever rank, else of the whole step."""
-        own = [number for number in sequences[:, self._ranks.rank].tolist() if number != FILLER]
-        guilty = [number for number, loss in zip(own, losses.isfinite().tolist(), strict=False) if not loss]
+        own = sequences[:, self._ranks.rank].tolist()
+        guilty = [n for n, finite in zip(own, losses.isfinite().tolist(), strict=True) if not finite and n != FILLER]
         gathered: list[list[int]] = [[] for _ in range(self._ranks.count)]
-        dist.all_gather_object(gathered, guilty, group=self._ranks.background)
+        dist.all_gather_object(gathered, guilty)
         named = [number for part in gathered for number in part] or sequences[sequences != FILLER].tolist()
         ids = [name for number in named for name in self._reader.packed.sequence(number).ids]
         more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""

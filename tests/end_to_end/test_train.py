@@ -19,6 +19,8 @@ import torch
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 from transformers import AutoModelForCausalLM
 
+from sft_toolkit.packers import plan_for
+from sft_toolkit.training.sequences import PackedFolder
 from tests.conftest import RunCli, cli_command
 from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
 from tests.token_shards import Document
@@ -188,3 +190,46 @@ def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:
     assert done.returncode == 1
     expected = "error: step 1: out of memory on a sequence of 4,096 tokens; try --activation-checkpointing\n"
     assert done.stderr.decode() == expected
+
+
+SLOW_TO_SAVE = """
+import os, time
+from torch import nn
+from torch.distributed.checkpoint import FileSystemWriter
+
+def slowly(act, seconds):
+    return lambda *given: (time.sleep(seconds), act(*given))[1]
+
+if os.environ["RANK"] == "0":
+    FileSystemWriter.write_data = slowly(FileSystemWriter.write_data, 4)
+nn.utils.clip_grad_norm_ = slowly(nn.utils.clip_grad_norm_, 1)
+
+from sft_toolkit.cli.main import run
+run()
+"""
+"""One rank writes a checkpoint while the other has written its part, and both are a step further."""
+
+
+def test_a_loss_that_is_not_a_number_ends_all_ranks_while_a_checkpoint_is_written(tmp_path: Path) -> None:
+    documents = [
+        Document(f"{name}-{number}", [token] * 128, [False] + [True] * 127)
+        for name, token, count in (("good", 3, 11), ("bad", 201, 1))
+        for number in range(count)
+    ]
+    packed = write_packed(tmp_path, documents)
+    folder = PackedFolder(packed)
+    bad = next(number for number in range(len(folder)) if folder.sequence(number).ids == ["bad-0"])
+    seed = next(seed for seed in range(99) if bad in plan_for("random", folder.index.cost, 2, seed=seed).step(0, 1))
+    model = AutoModelForCausalLM.from_config(tiny_config())
+    with torch.no_grad():
+        model.get_input_embeddings().weight[201] = float("nan")
+    model.save_pretrained(tmp_path / "poisoned")
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW_TO_SAVE)
+    launcher = [Path(sys.executable).with_name("torchrun"), "--nproc-per-node", "2", script]
+    run = ["train", packed, "-o", tmp_path / "run", "--model", tmp_path / "poisoned", "--quiet"]
+    order = ("--order", "random", "--seed", seed, "--checkpoint-every", "1")
+    done = subprocess.run(
+        [*map(str, [*launcher, *run, *order])], capture_output=True, env={**os.environ, **ONE_THREAD}, timeout=120
+    )
+    assert "step 2: loss or gradient is not finite; documents: bad-0; " in done.stderr.decode()
