@@ -18,7 +18,7 @@ from sft_toolkit.training.ranks import Ranks
 
 
 def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, folder: Path, ranks: Ranks) -> None:
-    """Write the model in the type that its checkpoint had, and read it back; collective.
+    """Write the model in the types that its checkpoint had, and read it back; collective.
 
     The folder appears when it is whole and every tensor was found to be equal, bit for bit. Raises ToolkitError.
     """
@@ -26,11 +26,12 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
     if not ranks.leads:
         return
     dtype = (config.dtype if source.checkpoint else None) or torch.float32
-    weights = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in gathered.items()}
+    blank = empty_model(config, dtype)  # some tensors of some models are float32 in a bfloat16 checkpoint
+    weights = {name: gathered[name].to(tensor.dtype) for name, tensor in blank.state_dict().items()}
     partial = folder.with_name(f"{folder.name}.partial")
     for leftover in (partial, folder):
         shutil.rmtree(leftover, ignore_errors=True)
-    empty_model(config, dtype).save_pretrained(partial, state_dict=weights)
+    blank.save_pretrained(partial, state_dict=weights)
     _save_tokenizer(source, partial)
     _require_equal(partial, weights, dtype)
     partial.rename(folder)

@@ -15,10 +15,10 @@ import pytest
 import torch
 import torch.distributed as dist
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.packers import plan_for
+from sft_toolkit.packers import FILLER, plan_for
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.run import require_work_for_all, train
 from sft_toolkit.training.run_folder import RunFolder
@@ -185,6 +185,27 @@ def test_a_loss_that_is_not_a_number_names_step_and_documents_and_keeps_the_last
     assert not (options.output / "model").exists()
 
 
+def test_the_documents_that_are_named_are_the_right_ones_behind_filler_too(
+    options: TrainOptions, tmp_path: Path
+) -> None:
+    documents = [Document(str(token), [token] * 128, [False] + [True] * 127) for token in (3, 201, 5)]
+    packed = write_packed(tmp_path, documents)
+    model = AutoModelForCausalLM.from_config(tiny_config())
+    with torch.no_grad():
+        model.get_input_embeddings().weight[201] = float("nan")
+    model.save_pretrained(tmp_path / "poisoned")
+    folder = PackedFolder(packed)
+    bad = next(number for number in range(3) if folder.sequence(number).ids == ["201"])
+
+    def own(seed: int) -> list[int]:
+        return plan_for("window", folder.index.cost, 1, 4, seed=seed).epoch(0).ravel().tolist()
+
+    seed = next(seed for seed in range(99) if own(seed)[0] == FILLER and own(seed)[1] == bad)
+    recipe = Recipe(steps=1, microbatches=4, seed=seed)
+    with pytest.raises(ToolkitError, match=r"documents: 201$"):
+        train(replace(options, packed=packed, source=ModelSource(checkpoint=tmp_path / "poisoned"), recipe=recipe))
+
+
 @pytest.mark.parametrize("tied", [False, True])
 def test_a_bfloat16_checkpoint_is_trained_in_float32_and_saved_as_it_was(
     tied: bool, options: TrainOptions, tmp_path: Path
@@ -198,6 +219,26 @@ def test_a_bfloat16_checkpoint_is_trained_in_float32_and_saved_as_it_was(
     assert saved.config.tie_word_embeddings is tied
     assert any(not torch.equal(saved.state_dict()[name], tensor) for name, tensor in tiny.state_dict().items())
     assert (options.output / "model" / "chat_template.jinja").read_text() == "{{ messages }}"
+
+
+def test_what_a_bfloat16_checkpoint_has_in_float32_stays_in_float32(options: TrainOptions, tmp_path: Path) -> None:
+    shape = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 16}
+    experts = {"n_routed_experts": 8, "moe_intermediate_size": 32, "n_group": 2, "topk_group": 1}
+    common = tiny_config().to_dict()
+    sizes = {name: common[name] for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")}
+    config = DeepseekV3Config(
+        **sizes, **shape, **experts, num_attention_heads=4, num_key_value_heads=4, first_k_dense_replace=1
+    )
+    mixed = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    bias = mixed.get_buffer(name := "model.layers.1.mlp.gate.e_score_correction_bias")
+    bias.fill_(1 / 3)
+    mixed.save_pretrained(tmp_path / "mixed")
+    train(replace(options, source=ModelSource(checkpoint=tmp_path / "mixed"), recipe=Recipe(steps=1)))
+    before, after = (
+        load_file(folder / "model.safetensors") for folder in (tmp_path / "mixed", options.output / "model")
+    )
+    assert {key: one.dtype for key, one in before.items()} == {key: one.dtype for key, one in after.items()}
+    assert torch.equal(after[name], before[name])
 
 
 def test_a_checkpoint_that_lacks_a_tensor_is_refused(options: TrainOptions, tmp_path: Path) -> None:
