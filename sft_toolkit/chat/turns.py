@@ -38,7 +38,8 @@ class TurnRules:
 
     `headers`: what a generation prompt can give, the longest first. `stops`: control tokens that end a turn, empty
     where only the next role marker does. `history_stops`: other control tokens that earlier turns are shown with.
-    `trailing`: white space that follows what the model says in a template without stop tokens.
+    `trailing`: white space that follows what the model says in a template without stop tokens; at the end of the text
+    the model has to produce it, since EOS comes after it.
     """
 
     headers: tuple[str, ...]
@@ -86,7 +87,7 @@ class TurnRules:
         for stop in self.history_stops:
             if text.endswith(stop, begin, bare):
                 return bare - len(stop), "", True
-        if self.trailing and text.endswith(self.trailing, begin, end):
+        if self.trailing and end < len(text) and text.endswith(self.trailing, begin, end):
             return end - len(self.trailing), "", False
         return *self._extended(text, end), False
 

@@ -145,3 +145,14 @@ def test_a_message_that_nests_too_deeply_is_a_fault_of_its_record(chatml: str, r
     with pytest.raises(RecordError) as caught:
         render(renderer, said("user", "Und?", metadata=nested), said("assistant", "Gut."))
     assert caught.value.reason == "nested_too_deeply"
+
+
+def test_white_space_between_an_answer_and_the_appended_eos_is_trained(renderer_for: RendererFor) -> None:
+    """Else a model that says no line breaks would never come to say EOS."""
+    renderer = renderer_for(
+        "{% for m in messages %}### {{ m.role }}\n{{ m.content }}\n\n{% endfor %}"
+        "{% if add_generation_prompt %}### assistant\n{% endif %}"
+    )
+    exchange = (said("user", "Und?"), said("assistant", "Gut."))
+    rendered = render(renderer, *exchange, *exchange)
+    assert trained(renderer, rendered) == "Gut." + "Gut.\n\n</s>"
