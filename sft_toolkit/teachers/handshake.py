@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from sft_toolkit.errors import ToolkitError, TryAgain
+from sft_toolkit.teachers.pace import Patience
 from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS, FORMS, NONE, chat_body, holds_opener
 from sft_toolkit.teachers.replies import read_reply
 from sft_toolkit.teachers.requests import Asking, Request
-from sft_toolkit.teachers.teacher import RawReply, Setback
+from sft_toolkit.teachers.teacher import Busy, NotThere, RawReply, Setback
 
 CANARY_OPENER = "1, 2, 3, 4, 5, 6, 7, 8,"
 _CONTINUED = re.compile(r"\s*9\b")
 _CANARY = [{"role": "user", "content": "Count from 1 to 12, then say done."}]
 _CANARY_TOKENS, _RENDERED_CANARY_TOKENS = 512, 16
-_TRIES = 3
+_TRIES = 4
+_LONGEST_WAIT = 60.0
 
 
 class Endpoint(Protocol):
@@ -31,25 +34,26 @@ async def shake_hands(endpoint: Endpoint, asking: Asking, *, can_render: bool) -
 
     A form works where the server's own rendering of the prompt ends with the opener inside open thinking, or where a
     canary, a count up to 8, is gone on with inside the thinking of the reply. Raises ToolkitError that says what each
-    form did.
+    form did, or at once where no form would be heard (a wrong key).
     """
     if asking.prefill == NONE:
         return asking
     forms = (
         [form for form in FORMS if form != COMPLETIONS or can_render] if asking.prefill == AUTO else [asking.prefill]
     )
-    found = []
+    found, not_there = [], []
     for form in forms:
         candidate = replace(asking, prefill=form)
         try:
             why_not = await _why_not(endpoint, candidate)
-        except TryAgain:
-            raise
-        except ToolkitError as error:
+        except NotThere as error:
+            not_there.append(error)
             why_not = error.message
         if why_not is None:
             return candidate
         found.append(f"{form}: {why_not}")
+    if len(not_there) == len(forms):
+        raise not_there[0]
     more = "" if can_render else " add --tokenizer DIR to try completions;"
     raise ToolkitError(
         f"the opener does not land inside open thinking ({'; '.join(found)})",
@@ -82,9 +86,12 @@ async def _why_not(endpoint: Endpoint, asking: Asking) -> str | None:
 
 async def _persistently(endpoint: Endpoint, asking: Asking, canary: Request) -> RawReply:
     """Raises TryAgain where nobody answers."""
-    for _ in range(_TRIES):
+    for attempt in range(1, _TRIES + 1):
         try:
             return await endpoint.ask(asking, canary)
         except Setback as setback:
             last = setback
+        if attempt < _TRIES:
+            asked_for = last.wait if isinstance(last, Busy) else None
+            await asyncio.sleep(min(asked_for or Patience().delay(attempt), _LONGEST_WAIT))
     raise TryAgain(f"the teacher does not answer: {last}", "run the same command again when it does")

@@ -23,14 +23,16 @@ from sft_toolkit.teachers.handshake import shake_hands
 from sft_toolkit.teachers.prefill import COMPLETIONS, Render, chat_body, completion_body
 from sft_toolkit.teachers.replies import error_message, is_answer
 from sft_toolkit.teachers.requests import Asking, Request
-from sft_toolkit.teachers.teacher import Busy, Faulty, RawReply, Unreachable
+from sft_toolkit.teachers.teacher import Busy, Faulty, NotThere, RawReply, Unreachable
 
 _HOPELESS = {
     401: "is the key right? it comes from --api-key-file or KOLIBRI_SFT_API_KEY",
     403: "the key may not use this model or endpoint",
+    407: "the proxy that the environment names wants a login",
+}
+_NOT_THERE = {
     404: "check --teacher (it usually ends in /v1) and --model",
     405: "check --teacher: it usually ends in /v1",
-    407: "the proxy that the environment names wants a login",
 }
 _PASSING = frozenset({408, 409, 425})
 _BUSY = (429, 503)
@@ -149,6 +151,8 @@ class HttpTeacher:
             raise TryAgain(f"{self._url}: HTTP {status}: {said}", "top up, then run the same command again")
         if status in _HOPELESS:
             raise ToolkitError(f"{self._url}: HTTP {status}: {said}", _HOPELESS[status])
+        if status in _NOT_THERE:
+            raise NotThere(f"{self._url}: HTTP {status}: {said}", _NOT_THERE[status])
         if status in _BUSY:
             raise Busy(f"HTTP {status}: {said}", _retry_after(response.headers.get("retry-after")))
         if status >= 500 or status in _PASSING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.teachers.requests import Asking, Request
 
 
@@ -35,6 +36,10 @@ class Teacher(Protocol):
 
     async def close(self) -> None:
         """Let go of connections or weights."""
+
+
+class NotThere(ToolkitError):
+    """The endpoint knows no such path or model; asked in another form it may answer."""
 
 
 class Setback(Exception):

@@ -197,6 +197,19 @@ def test_auto_tells_what_every_form_did_when_none_works(serve):
     assert all(form in str(caught.value) for form in ("reasoning-field: ", "content: ", "prefix-flag: "))
 
 
+@pytest.mark.parametrize(("fault", "hint"), [("401", "is the key right?"), ("404", "and --model")])
+def test_what_no_form_can_mend_is_told_as_itself(serve, fault, hint):
+    with pytest.raises(ToolkitError, match=f"HTTP {fault}") as caught:
+        ask(serve(open=None, script=[fault] * 9).url, replace(ASKING, prefill="auto"), settle=True)
+    assert "opener" not in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_a_handshake_waits_for_a_busy_teacher(serve):
+    server = serve(open=None, script=["429-after", "503", "429"], style="reasoning")
+    assert ask(server.url, settle=True).prefill == "reasoning-field"
+
+
 def test_a_handshake_with_nobody_means_try_again():
     with pytest.raises(TryAgain, match="does not answer"):
         ask("http://127.0.0.1:9/v1", settle=True)

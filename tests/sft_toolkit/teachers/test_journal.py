@@ -85,7 +85,7 @@ def test_a_changed_configuration_is_refused_by_name_and_taken_with_force(tmp_pat
     config = {"stage": "distill", "prefill": "none", "model": "a", "parameters": {"temperature": 0.7}}
     claim(tmp_path, config, force=False)
     claim(tmp_path, config, force=False)
-    with pytest.raises(UsageError, match="was begun with another model$"):
+    with pytest.raises(UsageError, match=r"was begun with another model$"):
         claim(tmp_path, {**config, "model": "b"}, force=False)
     claim(tmp_path, {**config, "model": "b"}, force=True)
     assert read_config(tmp_path)["model"] == "b"
