@@ -67,10 +67,10 @@ class Tool:
         if self._validator is None:
             return {}
         return {
-            name: declared["default"]
+            name: default
             for schema in applicable(self.schema, self.schema, ALWAYS)
             for name, declared in _named(schema)
-            if isinstance(declared, dict) and declared.get("default") is not None
+            if (default := _default(declared, self.schema)) is not None
         }
 
     def treats_null_as_missing(self, name: str) -> bool:
@@ -133,6 +133,12 @@ def _compile_tool(encoded: bytes) -> Tool:
 def _named(schema: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     properties = schema.get("properties")
     return properties.items() if isinstance(properties, dict) else ()
+
+
+def _default(declared: Any, root: Any) -> Any:
+    """The default of a property: its own, else that of what it refers to."""
+    parts = applicable(declared, root, ALWAYS)
+    return next((part["default"] for part in parts if "default" in part), None)
 
 
 def _sentence(error: Any) -> str:

@@ -104,6 +104,16 @@ def test_top_level_defaults_are_filled_on_both_sides() -> None:
     assert not same_call(call({"city": "Ulm"}), call({"city": "Ulm", "unit": "kelvin"}), tools)
 
 
+@pytest.mark.parametrize(("own", "filled"), [({}, "c"), ({"default": "k"}, "k"), ({"default": None}, None)])
+def test_a_default_may_stand_where_a_property_refers_to_but_its_own_comes_first(
+    own: dict[str, Any], filled: str | None
+) -> None:
+    tools = declared(unit={"$ref": "#/$defs/Unit", **own})
+    tools[0]["function"]["parameters"]["$defs"] = {"Unit": {"type": "string", "default": "c"}}
+    for unit in ("c", "k"):
+        assert same_call(call("{}"), call({"unit": unit}), tools) == (unit == filled)
+
+
 def test_defaults_of_a_branch_that_need_not_apply_are_not_filled() -> None:
     sometimes = {"type": "object", "anyOf": [{"properties": {"unit": {"default": "c"}}}, {}]}
     tools = [{"name": "t", "parameters": sometimes}]
