@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from sft_toolkit.conversation import Message
@@ -24,6 +25,7 @@ _ERROR_FLAGS = ("is_error", "isError")
 _EXIT_CODES = ("exit_code", "exitCode", "exit_status", "returncode", "return_code")
 _FAILED_STATUS = frozenset({"error", "failed", "failure"})
 _FAILURE_TEXT = re.compile(r"(?i:error)(?![\w-])|Traceback\b")
+_DIGITS = re.compile(r"-?[0-9]{1,10}")
 _CODE_IN_TEXT = re.compile(r"(?:Error: )?MCP error (-\d+)\b")
 
 
@@ -145,7 +147,10 @@ def _says_failed(fields: Mapping[str, Any]) -> bool:
 
 
 def _is_nonzero(code: Any) -> bool:
-    return isinstance(code, int) and code != 0
+    """Exit codes are numbers, or their digits where a data set holds columns of text."""
+    if isinstance(code, str):
+        return bool(_DIGITS.fullmatch(code)) and int(code) != 0
+    return isinstance(code, (int, float, Decimal)) and code != 0
 
 
 def _object_in(text: str) -> dict[str, Any]:
