@@ -21,9 +21,9 @@ Floats = npt.NDArray[np.float32]
 Chances = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.integer]
 
-WIDTH = 32
-EPOCHS = 25
-RATE = 0.5
+WIDTH = 16
+EPOCHS = 50
+RATE = 1.0
 
 
 def train(grams: Matrix, levels: npt.NDArray[np.integer], count: int, seed: int = 0) -> tuple[Floats, Floats]:

@@ -1,6 +1,7 @@
 """Students that label how difficult a prompt is, fitted on a teacher's labels (SPEC section 5).
 
-`linear` is a multinomial logistic regression on tf-idf n-grams and the prompt's surface; `fasttext` is fastText's
+`linear` is a multinomial logistic regression on tf-idf n-grams and the prompt's surface, the latter both as it is and
+in steps: slopes carry over to data sets that were not seen, steps fit those that were. `fasttext` is fastText's
 classifier on the n-grams alone. Both are arrays and nothing else, so that they are stored without pickle.
 """
 
@@ -21,11 +22,13 @@ Arrays = Mapping[str, npt.NDArray[np.floating]]
 Chances = npt.NDArray[np.float64]
 Levels = npt.NDArray[np.integer]
 
-VERSION = 1
+VERSION = 2
 """Of the features: arrays of one version mean nothing to another."""
 
 _STRENGTH = 1.0
-_SURFACE_WEIGHT = 0.3
+_STEPS = 10
+"""Steps of each surface column, each with as many of the fitted prompts."""
+_STEP_WEIGHT = 0.3
 _FARTHEST = 4.0
 _ITERATIONS = 200
 _NEVER = -1e9
@@ -61,15 +64,20 @@ def stacked(parts: Sequence[Prompts]) -> Prompts:
 
 
 def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
-    """idf: float32[BUCKETS]; centre, spread: float64[columns]; weights: float32[count, BUCKETS + columns + 1]."""
+    """Arrays of the linear student.
+
+    idf: float32[BUCKETS]; centre, spread: float64[columns]; edges: float64[columns, _STEPS - 1], of the steps;
+    weights: float32[count, BUCKETS + columns + columns * _STEPS + 1], the last one the bias.
+    """
     n = prompts.grams.shape[0]
     seen_in = np.bincount(prompts.grams.indices, minlength=prompts.grams.shape[1])
     arrays = {
         "idf": (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32),
         "centre": prompts.surface.mean(axis=0),
         "spread": prompts.surface.std(axis=0) + 1e-9,
+        "edges": np.quantile(prompts.surface, np.arange(1, _STEPS) / _STEPS, axis=0).T.copy(),
     }
-    columns, found = tfidf_and_surface(arrays, prompts), np.unique(levels)
+    columns, found = features(arrays, prompts), np.unique(levels)
     weights = np.zeros((count, columns.shape[1] + 1), np.float32)
     weights[np.setdiff1d(np.arange(count), found), -1] = _NEVER
     if len(found) > 1:
@@ -80,11 +88,11 @@ def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
 
 
 def _linear_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
-    return _softmax(tfidf_and_surface(arrays, prompts) @ arrays["weights"][:, :-1].T + arrays["weights"][:, -1])
+    return _softmax(features(arrays, prompts) @ arrays["weights"][:, :-1].T + arrays["weights"][:, -1])
 
 
-def tfidf_and_surface(arrays: Arrays, prompts: Prompts) -> Matrix:
-    """tf-idf of the n-grams, each row of length 1, and the standardised surface beside it.
+def features(arrays: Arrays, prompts: Prompts) -> Matrix:
+    """tf-idf of the n-grams, each row of length 1; beside it the standardised surface, and the step it is on.
 
     All of it sparse: a row's product then hangs on that row alone, not on how many others there are.
     """
@@ -93,8 +101,17 @@ def tfidf_and_surface(arrays: Arrays, prompts: Prompts) -> Matrix:
     norms = np.sqrt(np.asarray(grams.multiply(grams).sum(axis=1)).ravel())
     grams.data /= np.repeat(np.maximum(norms, 1e-9), np.diff(grams.indptr))
     standard = (prompts.surface - arrays["centre"]) / arrays["spread"]
-    bounded = np.clip(standard, -_FARTHEST, _FARTHEST) * _SURFACE_WEIGHT
-    return sparse.hstack([grams, sparse.csr_matrix(bounded)]).tocsr()
+    bounded = np.clip(standard, -_FARTHEST, _FARTHEST)
+    return sparse.hstack([grams, sparse.csr_matrix(bounded), _steps(prompts.surface, arrays["edges"])]).tocsr()
+
+
+def _steps(surface: npt.NDArray[np.float64], edges: npt.NDArray[np.floating]) -> Matrix:
+    """_STEP_WEIGHT at the step that each column is on: sparse [n, columns * _STEPS]."""
+    n, columns = surface.shape
+    step = (surface[:, :, None] >= edges).sum(axis=2)
+    places = (step + np.arange(columns) * _STEPS).ravel()
+    weights, begins = np.full(len(places), _STEP_WEIGHT), np.arange(0, len(places) + 1, columns)
+    return sparse.csr_matrix((weights, places, begins), shape=(n, columns * _STEPS))
 
 
 def _softmax(scores: Chances) -> Chances:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from sft_toolkit.labelers import bag_of_ngrams
-from sft_toolkit.labelers.difficulty import STUDENTS, prompts_of, stacked, tfidf_and_surface
+from sft_toolkit.labelers.difficulty import STUDENTS, features, prompts_of, stacked
 from sft_toolkit.labelers.prompt_features import BUCKETS, MOST_CHARACTERS, SURFACE, ngrams, shortened, surface
 
 WORDS = ("add", "subtract", "prove", "the", "sum", "of", "integral", "7", "12", "4096", "find", "all", "x", "such")
@@ -98,7 +98,7 @@ def test_the_linear_student_is_scikit_learns_logistic_regression(levels: int) ->
     texts, labels = sums(120, levels)
     prompts = prompts_of(texts)
     arrays = STUDENTS["linear"].fit(prompts, labels, levels)
-    columns = tfidf_and_surface(arrays, prompts)
+    columns = features(arrays, prompts)
     reference = LogisticRegression(C=1.0, max_iter=200, tol=1e-3).fit(columns, labels).predict_proba(columns)
     assert STUDENTS["linear"].probabilities(arrays, prompts) == pytest.approx(reference, abs=1e-5)
 
@@ -107,11 +107,24 @@ def test_rows_of_tf_idf_have_length_one_and_rare_ngrams_weigh_more() -> None:
     texts = ["common rare", *["common"] * 8]
     prompts = prompts_of(texts)
     arrays = STUDENTS["linear"].fit(prompts, np.array([0, 1] * 4 + [0]), 2)
-    grams = tfidf_and_surface(arrays, prompts)[:, :BUCKETS]
+    grams = features(arrays, prompts)[:, :BUCKETS]
     assert np.sqrt(grams.multiply(grams).sum(axis=1)) == pytest.approx(1)
     assert sorted(set(arrays["idf"].round(4).tolist())) == pytest.approx(
         [1.0, np.log(10 / 2) + 1, np.log(10) + 1], abs=1e-3
     )
+
+
+def test_steps_of_the_surface_hold_as_many_prompts_each_and_the_last_has_no_end() -> None:
+    texts = ["word " * count for count in range(1, 101)]
+    prompts = prompts_of(texts)
+    arrays = STUDENTS["linear"].fit(prompts, np.arange(100) // 50, 2)
+    words = SURFACE.index("words")
+    begin = BUCKETS + len(SURFACE) + 10 * words
+    steps = features(arrays, prompts)[:, begin : begin + 10].toarray()
+    assert steps.sum(axis=0) == pytest.approx([0.3 * 10] * 10)
+    assert (np.diff(steps.argmax(axis=1)) >= 0).all()
+    longer = features(arrays, prompts_of(["word " * 1000, ""]))[:, begin : begin + 10].toarray()
+    assert longer.argmax(axis=1).tolist() == [9, 0]
 
 
 @pytest.mark.parametrize("student", STUDENTS)

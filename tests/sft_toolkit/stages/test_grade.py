@@ -15,10 +15,11 @@ from sft_toolkit.labelers.agreement import agreement
 from sft_toolkit.run_options import RunOptions
 from sft_toolkit.stages.base import Outcome
 from sft_toolkit.stages.grade import GradeStage
-from sft_toolkit.stages.grade_collect import ColumnLabels, default_rubric, read_vote
+from sft_toolkit.stages.grade_collect import ColumnLabels, read_vote
 from sft_toolkit.stages.grade_fit import Report, fit_grader
 from sft_toolkit.stages.grade_labels import DEFAULT_LEVELS, LabelColumn, parse_levels, prompt_text, settle
 from sft_toolkit.stages.grade_model import read_grader, require_free
+from sft_toolkit.stages.grade_rubric import default_examples, default_rubric, messages
 from sft_toolkit.teachers.replies import Reply
 
 COLUMN = LabelColumn("label", DEFAULT_LEVELS)
@@ -116,6 +117,15 @@ def test_levels_are_two_or_more_different_names() -> None:
             parse_levels(text)
 
 
+def test_a_teacher_is_shown_the_hardest_the_middle_and_the_easiest_level_before_it_is_asked() -> None:
+    for levels, shown in ((DEFAULT_LEVELS, ["hard", "medium", "easy"]), ("01234", ["4", "2", "0"]), ("ab", ["b", "a"])):
+        turns = messages("What is 1 + 1?", "R", default_examples(levels))
+        assert turns[0] == {"role": "system", "content": "R"}
+        assert [turn["content"] for turn in turns if turn["role"] == "assistant"] == shown
+        assert [turn["role"] for turn in turns[1:]] == [*["user", "assistant"] * len(shown), "user"]
+        assert "<request>\nWhat is 1 + 1?\n</request>" in turns[-1]["content"]
+
+
 def test_a_fitted_student_labels_and_says_how_sure_it_is(tmp_path: Path) -> None:
     path = sums(tmp_path / "in.jsonl", 200)
     grader, report, counters = fit_grader("linear", COLUMN, 0, run_of(path))
@@ -197,7 +207,7 @@ def test_a_folder_that_is_none_or_was_changed_is_refused(tmp_path: Path) -> None
     with pytest.raises(ToolkitError, match=r"not the file that grader.json describes"):
         read_grader(tmp_path / "g")
     arrays.write_bytes(whole)
-    description.write_text(description.read_text().replace('"features": 1', '"features": 99'))
+    description.write_text(description.read_text().replace('"features": 2', '"features": 99'))
     with pytest.raises(ToolkitError, match="fitted on other features"):
         read_grader(tmp_path / "g")
     description.write_text("{}")
