@@ -21,8 +21,17 @@ from torch import nn
 
 from sft_toolkit.shards.packed_index import PackedIndex
 
-_PEAK_BF16 = {"B200": 2.25e15, "H200": 989e12, "H100": 989e12, "A100": 312e12}
-"""FLOP/s of dense bfloat16 matrix products, from the makers' data sheets (SXM versions)."""
+_PEAK_BF16 = {
+    "GB200": 2.5e15,
+    "B200": 2.25e15,
+    "H200 NVL": 835e12,
+    "H200": 989e12,
+    "H100 NVL": 835e12,
+    "H100 PCIe": 756e12,
+    "H100": 989e12,
+    "A100": 312e12,
+}
+"""FLOP/s of dense bfloat16 matrix products, from the maker's data sheets; the first that a device's name contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +49,10 @@ class Flops:
         head = causal_lm.get_output_embeddings().weight
         lookup = causal_lm.get_input_embeddings().weight
         matrices = sum(_met(parameter, config) for parameter in causal_lm.parameters() if parameter.ndim >= 2)
-        width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         return cls(
             per_token=6 * (matrices - lookup.numel() - (head.numel() if head is not lookup else 0)),
             per_trained_token=6 * head.numel(),
-            per_pair=6 * config.num_hidden_layers * config.num_attention_heads * width,
+            per_pair=6 * config.num_hidden_layers * config.num_attention_heads * _head_width(config),
         )
 
     def of_sequences(self, index: PackedIndex) -> NDArray[np.float64]:
@@ -53,6 +61,13 @@ class Flops:
         return (
             self.per_token * tokens + self.per_trained_token * index.loss_tokens + self.per_pair * (index.cost + tokens)
         )
+
+
+def _head_width(config: Any) -> float:
+    """Of an attention head; the mean of the two where queries and keys are wider than values (latent attention)."""
+    if hasattr(config, "qk_nope_head_dim"):
+        return (config.qk_nope_head_dim + config.qk_rope_head_dim + config.v_head_dim) / 2
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 
 
 def _met(parameter: nn.Parameter, config: Any) -> float:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from sft_toolkit.shards.packed_index import PackedIndex
-from sft_toolkit.training.flops import Flops
+from sft_toolkit.training.flops import Flops, peak_flops
 from sft_toolkit.training.model import empty_model
 from tests.sft_toolkit.training.tiny import tiny_config
 
@@ -42,3 +42,30 @@ def test_a_sequence_is_worth_what_torch_counts_but_for_attention_above_the_diago
     causal = 6 * 2 * 4 * 16 * tokens * (tokens + 1)
     rotary = counter.get_total_flops() - Flops.of(model).of_sequences(index)[0] - (whole_square - causal)
     assert 0 <= rotary < 0.001 * counter.get_total_flops()
+
+
+def test_latent_attention_has_the_width_of_its_scores_and_that_of_its_values() -> None:
+    widths = {"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 12, "q_lora_rank": 16, "kv_lora_rank": 16}
+    config = DeepseekV3Config(vocab_size=256, hidden_size=64, num_hidden_layers=3, num_attention_heads=4, **widths)
+    assert Flops.of(empty_model(config)).per_pair == 3 * 3 * 4 * (16 + 8 + 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "peak"),
+    [
+        ("NVIDIA H200", 989e12),
+        ("NVIDIA H100 80GB HBM3", 989e12),
+        ("NVIDIA H100 PCIe", 756e12),
+        ("NVIDIA GH200 480GB", 989e12),
+        ("NVIDIA A100-SXM4-80GB", 312e12),
+        ("NVIDIA B200", 2.25e15),
+        ("NVIDIA GB200", 2.5e15),
+        ("NVIDIA H20", None),
+    ],
+)
+def test_the_peak_is_that_of_the_device_or_not_known(
+    name: str, peak: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: name)
+    assert peak_flops(torch.device("cuda")) == peak
+    assert peak_flops(torch.device("cpu")) is None
