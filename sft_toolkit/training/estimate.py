@@ -9,7 +9,7 @@ import numpy as np
 
 from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import require_supported
+from sft_toolkit.training.isolation import require_no_dropout, require_supported
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config
 from sft_toolkit.training.options import TrainOptions
@@ -53,6 +53,7 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     recipe, packed = options.recipe, PackedFolder(options.packed)
     config = read_config(options.source)
     require_supported(config)
+    require_no_dropout(config)
     require_work_for_all(packed, ranks)
     model = empty_model(config)
     flops = Flops.of(model)

@@ -28,6 +28,8 @@ _LENGTHS = (7, 1, 30, 12)
 _LOGITS_TOLERANCE = {False: 1e-4, True: 5e-2}
 _LOSS_TOLERANCE = {False: 1e-5, True: 1e-3}
 """Greatest relative differences, without and with bfloat16."""
+_DROPOUT = ("attention_dropout", "attn_pdrop")
+"""What configurations call it."""
 _HINT = "this model cannot be trained packed; train it with one document a sequence, or elsewhere"
 
 
@@ -51,6 +53,16 @@ def require_supported(config: PreTrainedConfig) -> None:
         kinds.discard("sliding_attention")
     if other := sorted(kinds - {"full_attention"}):
         raise ToolkitError(f"{config.model_type}: {other[0]} is not supported, full attention is", _HINT)
+
+
+def require_no_dropout(config: PreTrainedConfig) -> None:
+    """Raise ToolkitError where attention would drop weights in training."""
+    for name in _DROPOUT:
+        if share := getattr(config, name, 0):
+            raise ToolkitError(
+                f"{config.model_type}: dropout of attention is not supported, {name} is {share}",
+                "set it to 0 in the model's config.json",
+            )
 
 
 def require_isolation(model: PackedModel, *, bf16: bool, device: torch.device) -> Isolation:

@@ -17,7 +17,7 @@ from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import require_isolation, require_supported
+from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
 from sft_toolkit.training.model import PackedModel, load_sharded, read_config
 from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
@@ -41,6 +41,7 @@ def train(options: TrainOptions) -> None:
     with joined_ranks() as ranks:
         config = read_config(options.source)
         require_supported(config)
+        require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
         folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
         lock = folder.lock() if ranks.leads else None

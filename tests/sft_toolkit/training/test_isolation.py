@@ -13,6 +13,7 @@ from transformers import (
     BloomConfig,
     CohereConfig,
     Gemma2Config,
+    GPT2Config,
     GraniteConfig,
     Mamba2Config,
     MistralConfig,
@@ -20,7 +21,7 @@ from transformers import (
 )
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.training.isolation import require_isolation, require_supported
+from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
 from sft_toolkit.training.model import PackedModel, load_sharded, read_config
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.ranks import Ranks
@@ -81,6 +82,14 @@ def test_packed_logits_and_loss_are_those_of_each_document_alone(
 def test_attention_that_does_not_reach_the_whole_document_is_refused(config: PreTrainedConfig, reason: str) -> None:
     with pytest.raises(ToolkitError, match=reason):
         require_supported(config)
+
+
+def test_dropout_of_attention_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(ToolkitError, match=r"gpt2: dropout of attention is not supported, attn_pdrop is 0\.1"):
+        require_no_dropout(GPT2Config())
+    with pytest.raises(ToolkitError, match=r"granite: .* attention_dropout is 0\.2"):
+        require_no_dropout(GraniteConfig(**_SMALL, **_ATTENTION, attention_dropout=0.2))
+    require_no_dropout(tiny_config())
 
 
 def test_a_window_that_is_switched_off_is_no_window() -> None:
