@@ -6,9 +6,12 @@ import logging
 import os
 import sys
 
+import torch
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from sft_toolkit.errors import UsageError
 
 _SECONDS_TO_SAVE = 3600
 """How long ranks that were told to stop may take to save before they are killed."""
@@ -17,8 +20,11 @@ _SECONDS_TO_SAVE = 3600
 def launch(count: int) -> int:
     """Run this command line in `count` processes and return the exit code of the first that fails, else 0.
 
-    SIGTERM and SIGINT reach the ranks, which save and end; the code is then 128 and the signal's number.
+    SIGTERM and SIGINT reach the ranks, which save and end; the code is then 128 and the signal's number. Raises
+    UsageError where the machine has GPUs, but fewer than ranks.
     """
+    if 0 < (devices := torch.cuda.device_count()) < count:
+        raise UsageError(f"--nproc {count}: a rank needs a GPU of its own, here are {devices}")
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
     config = LaunchConfig(
