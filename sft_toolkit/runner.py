@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.conversation import Conversation
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.passes import input_blocks, no_records, read_batches
 from sft_toolkit.run_options import RunOptions, Summary
@@ -47,7 +48,10 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     if run.dry_run:
         return _dry_run(stage, run)
     source = Source(run.inputs, run.stdin_copy)
-    return _run_to_folder(stage, run, source) if run.to_folder else _run_to_stream(stage, run, source)
+    if not run.to_folder:
+        return _run_to_stream(stage, run, source)
+    pins = _pins(stage, run, source)
+    return write_folder(stage.name, run, pins, partial(_write_shards, stage, run, source, pins))
 
 
 def require_output(run: RunOptions, *, known: bool) -> None:
@@ -90,13 +94,18 @@ def write_blocks(
 ) -> Iterator[BlockReport]:
     """Run `work` on each task of this process's part whose shard is not there yet.
 
-    Yields the report of every finished block, in order. `work` and `discard` (called on what is passed over) are
-    pickled to the workers.
+    Yields the report of every finished block: in order, and then those that other parts of an array job finished
+    after they were passed over here, so that the last part to finish sees them all. `work` and `discard` (called on
+    what is passed over) are pickled to the workers.
     """
     job = partial(_unless_finished, folder, work, discard, run.part)
-    for report in run.drive(iter(tasks), job):
+    passed_over = []
+    for index, report in enumerate(run.drive(iter(tasks), job)):
         if report is not None:
             yield report
+        else:
+            passed_over.append(index)
+    yield from filter(None, map(folder.finished, passed_over))
 
 
 def _unless_finished(
@@ -107,7 +116,7 @@ def _unless_finished(
     task: Task,
 ) -> BlockReport | None:
     done = folder.finished(task.index)
-    if done is None and task.index % part[1] == part[0]:
+    if done is None and task.index % part[1] == part[0] and not folder.is_finished:
         return work(task)
     if discard is not None:
         discard(task)
@@ -135,13 +144,26 @@ def _block_to_shard(
     return report
 
 
-def _run_to_folder(stage: Stage, run: RunOptions, source: Source) -> Summary:
+def write_folder(name: str, run: RunOptions, pins: dict[str, Any], write: Callable[[OutputFolder], Summary]) -> Summary:
+    """Call `write` with the run's output folder, made ready for a run that `pins` identify, unless that is finished.
+
+    What stops `write` once another part of an array job has finished the folder is no error: nothing is left to do,
+    and with its last shard that part took away the place for temporary files. Raises as `run_stage` does.
+    """
     begun = time.monotonic()
     check_folder_options(run)
     folder = OutputFolder(Path(run.output))
-    pins = _pins(stage, run, source)
-    if not folder.prepare(pins, force=run.force, resume=run.goes_on):
-        return Summary(stage.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
+    if folder.prepare(pins, force=run.force, resume=run.goes_on):
+        try:
+            return write(folder)
+        except (OSError, ToolkitError):
+            if not folder.is_finished:
+                raise
+    return Summary(name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
+
+
+def _write_shards(stage: Stage, run: RunOptions, source: Source, pins: dict[str, Any], folder: OutputFolder) -> Summary:
+    begun = time.monotonic()
     for name, text in stage.side_files().items():
         write_text(folder.path / name, text)
     work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)

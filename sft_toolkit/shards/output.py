@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class OutputFolder:
         self.require_usable(force=force, resume=resume)
         if force:
             self._clear()
-        finished, pinned = self._finished, self._pinned()
+        finished, pinned = self.is_finished, self._pinned()
         if pinned is None and not finished:
             self.unfinished.mkdir(exist_ok=True)
             write_text(self.unfinished / _PINS, encode_text(pins))
@@ -82,10 +83,10 @@ class OutputFolder:
         entries = sorted(entry.name for entry in self.path.iterdir())
         if force:
             self._require_none([name for name in entries if not _is_ours(name)])
-        elif not self._finished and self._pinned() is None:
+        elif not self.is_finished and self._pinned() is None:
             self._require_none([name for name in entries if name != PROGRESS])
         elif not resume:
-            state = "holds a finished run" if self._finished else "holds an unfinished run"
+            state = "holds a finished run" if self.is_finished else "holds an unfinished run"
             raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
 
     def report(self, block: BlockReport, aside: list[SetAside]) -> None:
@@ -137,7 +138,7 @@ class OutputFolder:
             raise explained(PermissionError(errno.EACCES, "permission denied"), self.path)
 
     @property
-    def _finished(self) -> bool:
+    def is_finished(self) -> bool:
         return (self.path / MANIFEST).is_file()
 
     def _pinned(self) -> dict[str, Any] | None:
@@ -196,7 +197,10 @@ def aside_lines(aside: list[SetAside]) -> Iterator[bytes]:
 def build_manifest(
     kind: str, pins: dict[str, Any], reports: list[BlockReport], counters: Counters, **more: Any
 ) -> dict[str, Any]:
-    """The manifest of a finished folder; `more` holds what the stage adds (options and their origin, hashes, seed)."""
+    """The manifest of a finished folder, whose reports come in any order.
+
+    `more` holds what the stage adds: options and their origin, hashes, seed.
+    """
     return {
         "schema": kind,
         "schema_version": SCHEMA_VERSION,
@@ -205,7 +209,7 @@ def build_manifest(
         **more,
         "pins": pins,
         "counters": counters.to_json(),
-        "shards": [report.shard.to_json() for report in reports],
+        "shards": [report.shard.to_json() for report in sorted(reports, key=attrgetter("index"))],
     }
 
 

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
-from sft_toolkit.output_checks import check_folder_options, check_stream_options
+from sft_toolkit.output_checks import check_stream_options
 from sft_toolkit.passes import no_records, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.runner import Counted, aside_sink, write_blocks
+from sft_toolkit.runner import Counted, aside_sink, write_blocks, write_folder
 from sft_toolkit.shards.folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import open_sink
@@ -85,13 +85,11 @@ class _Mixing:
         return self._summary(choice, f"{NAME} (dry run)", "nothing")
 
     def to_folder(self) -> Summary:
-        run = self._run
-        check_folder_options(run)
-        folder = OutputFolder(Path(run.output))
         pins = self._pins()
-        if not folder.prepare(pins, force=run.force, resume=run.goes_on):
-            seconds = time.monotonic() - self._begun
-            return Summary(NAME, run.output, Counters(), seconds, finished_before=True)
+        return write_folder(NAME, self._run, pins, partial(self._write_shards, pins))
+
+    def _write_shards(self, pins: dict[str, Any], folder: OutputFolder) -> Summary:
+        run = self._run
         with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
             choice, portions = self._first_pass(Path(spool), folder.set_aside)
             tasks = Counted(pieces(portions, run.rows_per_shard))

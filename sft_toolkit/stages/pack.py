@@ -113,7 +113,7 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     reports = _second_pass(planned, options, folder, run)
     complete = len(reports) == -(-planned.packing.sequences // _sequences_per_shard(options, run))
     if complete:
-        shards = [folder.shard_path(report.index) for report in reports]
+        shards = [folder.shard_path(index) for index in range(len(reports))]
         write_index(folder.path / INDEX, shards, planned.mix(), planned.corpus.datasets)
         described = {**_described(options, run), **rendering, "statistics": facts}
         folder.complete(build_manifest("packed", pins, reports, counters, **described))
