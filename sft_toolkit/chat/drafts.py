@@ -123,7 +123,7 @@ def _require_names(said: str, index: int, conversation: Conversation) -> None:
 
 
 def _calls_not_rendered(index: int) -> RecordError:
-    return RecordError("tool_calls_not_rendered", f"the chat template does not write all tool calls of message {index}")
+    return RecordError("tool_calls_not_rendered", f"the chat template does not write the tool calls of message {index}")
 
 
 def _role_not_rendered(index: int, role: str) -> RecordError:
