@@ -167,13 +167,15 @@ class Renderer:
         )
 
     def _note(self, draft: Draft, spans: list[Span]) -> None:
+        """Of turns, those that carry loss: what happens to others teaches nothing."""
         notes = draft.notes
+        trained = [(turn, span) for turn, span in zip(draft.turns, spans, strict=True) if span.trained]
         lost = "dropped_reasoning" if self.facts.reasoning else "reasoning_not_rendered"
-        notes[lost] += sum(span.reasoning is False for span in spans)
-        notes["history_stop_left_out"] += sum(turn.foreign_stop for turn in draft.turns)
-        notes["turns_without_stop"] += sum(not turn.stop and not turn.foreign_stop for turn in draft.turns)
+        notes[lost] += sum(span.reasoning is False for _, span in trained)
+        notes["history_stop_left_out"] += sum(turn.foreign_stop for turn, _ in trained)
+        notes["turns_without_stop"] += sum(not turn.stop and not turn.foreign_stop for turn, _ in trained)
         if self.rules.headers:
-            headers = [draft.text[span.begin : span.header_end] for span in spans]
+            headers = [draft.text[span.begin : span.header_end] for _, span in trained]
             notes["turns_without_header"] += sum(header not in self.rules.headers for header in headers)
         notes["control_text"] += len(draft.inert)
         first = draft.conversation.messages[0].role
@@ -187,7 +189,7 @@ class Renderer:
         if not ends_open or eos is None:
             return np.empty(0, np.int32)
         draft.notes["eos_appended"] += 1
-        draft.notes["turns_without_stop"] -= 1
+        draft.notes["turns_without_stop"] -= spans[-1].trained
         return np.array([eos], np.int32)
 
 

@@ -95,14 +95,19 @@ class RenderStage(Stage):
             yield from self._row(sample, rendered, outcome)
 
     def _samples(self, conversation: Conversation, outcome: Outcome) -> Iterator[Conversation]:
-        """The conversation, or one sample per exchange: all up to its end, with loss on that exchange alone."""
+        """The conversation, or one sample per exchange: all up to its end, with loss on that exchange alone.
+
+        What precedes the first question (an answer that greets) belongs to the first sample.
+        """
         exchanges = conversation.exchanges() if self.per_exchange else []
         if not exchanges:
             yield conversation
         for number, exchange in enumerate(exchanges):
-            history = [replace(message, weight=0) for message in conversation.messages[: exchange.start]]
-            own = conversation.messages[exchange.start : exchange.stop]
-            effort = conversation.effort if exchange is exchanges[-1] else own[0].effort
+            begin = exchange.start if number else 0
+            history = [replace(message, weight=0) for message in conversation.messages[:begin]]
+            own = conversation.messages[begin : exchange.stop]
+            question = conversation.messages[exchange.start]
+            effort = conversation.effort if exchange is exchanges[-1] else question.effort
             outcome.note("exchanges")
             yield replace(conversation, id=f"{conversation.id}#{number}", messages=[*history, *own], effort=effort)
 

@@ -116,6 +116,21 @@ def test_per_exchange_trains_each_exchange_as_if_it_were_the_last(
     assert outcome.counters.notes["exchanges"] == 2
 
 
+def test_per_exchange_trains_a_greeting_once_and_counts_only_what_it_trains(
+    tokenizer: str, outcome: Outcome, tmp_path: Path
+) -> None:
+    template = tmp_path / "template.jinja"
+    template.write_text(DROPS_HISTORY)
+    stage = RenderStage(tokenizer, str(template), per_exchange=True)
+    rows = run(stage, outcome, conversation(say("assistant", "Hallo."), *TWO))
+    assert [trained(stage, row) for row in rows] == [
+        "Hallo.<|im_end|><think>Gedanke eins.</think>Erste Antwort.<|im_end|>",
+        "<think>Gedanke zwei.</think>Zweite Antwort.<|im_end|>",
+    ]
+    assert rows[0]["effort"] == "low"
+    assert outcome.counters.notes == {"exchanges": 2}
+
+
 def test_per_exchange_leaves_a_conversation_without_questions_whole(tokenizer: str, outcome: Outcome) -> None:
     stage = RenderStage(tokenizer, per_exchange=True)
     (row,) = run(stage, outcome, conversation(say("assistant", "Hallo.")))
