@@ -119,7 +119,8 @@ class Server:
     def reply(self, path: str, body: dict, fault: str) -> dict:
         scripted = self.script.get("answers", {}).get(question_of(body))
         if scripted is not None:
-            return {"choices": [{"message": {"role": "assistant", **scripted}, "finish_reason": "stop"}]}
+            finish = "length" if fault == "truncated" else "stop"
+            return {"choices": [{"message": {"role": "assistant", **scripted}, "finish_reason": finish}]}
         opener = opener_of(body)
         if "1, 2, 3," in opener:
             text, finish = " 9, 10, 11, 12.", "stop"

@@ -10,7 +10,9 @@ from sft_toolkit.conversation import Conversation, Message, ToolCall
 from sft_toolkit.errors import UsageError
 from sft_toolkit.stages.backfill import BACKFILL
 from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stages.language import VERDICT
 from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
+from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
 from sft_toolkit.tool_calls import same_call, same_calls
@@ -26,8 +28,8 @@ class VerifyStage(TeacherStage):
     """Asks `votes` times per turn; more than half of the votes must derive the turn's calls.
 
     Where they do not, the reasoning is removed and the turn stays as it was (`strip`), or the record is set aside
-    (`quarantine`). A turn without any usable answer sets its record aside. Only reasoning that `backfill` wrote is
-    checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
+    (`quarantine`). A turn whose missing or unusable votes could decide otherwise sets its record aside. Only reasoning
+    that `backfill` wrote is checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
     """
 
     votes: int = 1
@@ -50,10 +52,11 @@ class VerifyStage(TeacherStage):
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         for conversation in self.each(batch, outcome, self._check):
             turns = self._turns(conversation)
-            failed = [message for message in turns if VERIFY in message.extra and not _agreed(message)]
-            if any(VERIFY not in message.extra for message in turns):
-                outcome.drop(conversation, "no_answer", "the checker gave no usable reply; the same command asks again")
+            undecided = next((message for message in turns if VERIFY not in message.extra), None)
+            if undecided is not None:
+                outcome.drop(conversation, "no_answer", self._why_undecided(conversation, undecided))
                 continue
+            failed = [message for message in turns if not _agreed(message)]
             for message in turns:
                 self._count(outcome, message)
             if failed and self.mismatch == QUARANTINE:
@@ -62,19 +65,36 @@ class VerifyStage(TeacherStage):
             for message in failed:
                 message.reasoning = None
                 message.extra.pop(BACKFILL, None)
+                message.extra.pop(VERDICT, None)
             yield conversation
 
     def _check(self, conversation: Conversation) -> Conversation:
         for message in self._turns(conversation):
-            answers = [self.reply(question) for question in self._questions(conversation, message)]
-            derived = [read_calls(reply) or [] for reply in answers if reply is not None and reply.refusal is None]
-            if derived:
-                message.extra[VERIFY] = self._verdict(message, derived, conversation)
+            answers = self._answers(conversation, message)
+            derived = [read_calls(reply) or [] for reply in answers if reply is not None and _is_usable(reply)]
+            verdict = self._verdict(message, derived, conversation)
+            missing = self.votes - len(derived)
+            if (
+                missing == 0
+                or _is_majority(verdict)
+                or not _is_majority({**verdict, "agree": verdict["agree"] + missing})
+            ):
+                message.extra[VERIFY] = verdict
         return conversation
+
+    def _answers(self, conversation: Conversation, message: Message) -> list[Reply | None]:
+        return [self.reply(question) for question in self._questions(conversation, message)]
+
+    def _why_undecided(self, conversation: Conversation, message: Message) -> str:
+        replies = self._answers(conversation, message)
+        refusal = next((reply.refusal for reply in replies if reply is not None and reply.refusal), None)
+        if None in replies:
+            return "the checker gave no usable reply; the same command asks again"
+        return f"the checker refused: {refusal}" if refusal else "the checker's reply ended at the limit of tokens"
 
     def _verdict(self, message: Message, derived: list[list[ToolCall]], conversation: Conversation) -> dict[str, Any]:
         wrong = [calls for calls in derived if not same_calls(calls, message.tool_calls, conversation.tools)]
-        verdict = {"model": self.asking.model, "votes": len(derived), "agree": len(derived) - len(wrong)}
+        verdict = {"model": self.asking.model, "votes": self.votes, "agree": len(derived) - len(wrong)}
         if wrong:
             paths = {path for calls in wrong for path in _differing(message.tool_calls, calls, conversation.tools)}
             verdict["differs_at"] = sorted(paths)
@@ -102,8 +122,15 @@ class VerifyStage(TeacherStage):
 
 
 def _agreed(message: Message) -> bool:
-    verdict = message.extra[VERIFY]
+    return _is_majority(message.extra[VERIFY])
+
+
+def _is_majority(verdict: dict[str, Any]) -> bool:
     return bool(verdict["agree"] * 2 > verdict["votes"])
+
+
+def _is_usable(reply: Reply) -> bool:
+    return reply.refusal is None and not reply.is_cut
 
 
 def _differing(wanted: list[ToolCall], derived: list[ToolCall], tools: list[dict[str, Any]]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from sft_toolkit.json_text import encode_text
 from sft_toolkit.tool_calls.compare import canonical_arguments
 
 _DECODER = json.JSONDecoder()
+# After a space a bracket opens arguments only if it looks so: "wetter (das Werkzeug)" is prose.
+_SPACED_ARGUMENTS = r"\s+\(\s*(?:[\"'\[{\d]|\w+\s*[=:])"
 _SPACE_AND_QUOTES = re.compile(r"[\s\"'`\\]+")
 
 
@@ -20,17 +22,22 @@ def quotes_call(text: str, call: ToolCall) -> bool:
 
     Order of keys, spacing and the kind of quotes do not hide it. Arguments that are empty are no quotation.
     """
-    if re.search(rf"(?<!\w){re.escape(call.name)}\s*\(\s*[^)\s]", text):
+    if re.search(rf"(?<!\w){re.escape(call.name)}(?:\(\s*[^)\s]|{_SPACED_ARGUMENTS})", text):
         return True
-    if call.arguments and _squeezed(_shown(call.arguments)) in _squeezed(text):
+    if _holds_object(call.arguments) and _squeezed(_shown(call.arguments)) in _squeezed(text):
         return True
     wanted = canonical_arguments(call.arguments, None)
-    for found in _objects(text):
+    for found in (*_objects(text), *_objects(text.replace("'", '"'))):
         if found.get("name") == call.name and ("arguments" in found or "parameters" in found):
             return True
         if found and canonical_arguments(found, None) == wanted:
             return True
     return False
+
+
+def _holds_object(arguments: Any) -> bool:
+    """False for no arguments, and for a bare word or number, which the reasoning may well name."""
+    return "{" in arguments if isinstance(arguments, str) else bool(arguments)
 
 
 def _shown(arguments: Any) -> str:

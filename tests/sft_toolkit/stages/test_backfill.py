@@ -58,6 +58,19 @@ def test_a_turn_with_calls_and_no_reasoning_gets_it_and_every_other_turn_stays(r
     assert len(server.requests()) == 1
 
 
+def test_a_thinking_writer_gives_what_stands_after_its_thinking(run_cli, serve, tmp_path):
+    answer = {"content": f"Okay, the user wants me to write reasoning.\n</think>\n\n{REASONING}"}
+    (row,), _, _ = backfill(run_cli, serve, tmp_path, [record("a")], [answer])
+    assert row["messages"][1]["reasoning"] == REASONING
+
+
+def test_marks_of_thinking_never_get_into_the_reasoning(run_cli, serve, tmp_path):
+    answer = {"content": f"{REASONING}\n<THINK>\n{REASONING}"}
+    (row,), summary, _ = backfill(run_cli, serve, tmp_path, [record("a")], [answer])
+    assert "reasoning" not in row["messages"][1]
+    assert summary["notes"] == {"turns: parser_misfiled": 1}
+
+
 def test_the_writer_sees_the_tools_what_was_said_before_and_the_call_and_nothing_after_it():
     shown = question(record("a"))
     assert "Buche 16,20 Euro" in shown
@@ -94,6 +107,7 @@ CALL = ToolCall("buche_einnahme", {"betrag": 5, "zweck": "Miete"})
         'so {"betrag": 5, "zweck": "Miete"} ist es',
         'so {"zweck":"Miete",\n"betrag":5.0} ist es',
         "so {'betrag': 5, 'zweck': 'Miete'} ist es",
+        "so {'zweck': 'Miete', 'betrag': 5} ist es",
         'so {"name": "buche_einnahme", "arguments": {}} ist es',
         "so buche_einnahme(5) ist es",
         'so buche_einnahme (betrag=5, zweck="Miete") ist es',
@@ -108,12 +122,18 @@ def test_a_call_is_quoted_whatever_the_order_spacing_or_quotes(text):
     [
         "Ich nehme buche_einnahme mit dem Betrag 5 und dem Zweck Miete.",
         "Das Werkzeug buche_einnahme() passt.",
+        "Hier hilft buche_einnahme (das Werkzeug für Einnahmen) mit 5 und Miete.",
         'Eine Antwort wie {"status": "ok"} ist zu erwarten.',
         "{ unvollständig",
     ],
 )
 def test_plain_words_are_no_quotation(text):
     assert not quotes_call(text, CALL)
+
+
+def test_a_bare_word_that_stands_for_arguments_may_be_named():
+    call = ToolCall("suche", "Berlin", problem="arguments is not JSON")
+    assert not quotes_call("Der Nutzer fragt nach Berlin.", call)
 
 
 def test_a_call_without_arguments_is_not_quoted_by_an_empty_object():

@@ -63,8 +63,8 @@ def as_blocks(calls):
     return {"content": "\n".join(f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls) or "nothing"}
 
 
-def verify(run_cli, serve, tmp_path, records, answers, *options):
-    server = serve(answers=answers)
+def verify(run_cli, serve, tmp_path, records, answers, *options, script=()):
+    server = serve(answers=answers, script=list(script))
     lines = b"".join(json.dumps(each).encode() + b"\n" for each in records)
     command = ["verify", "-", "--teacher", server.url, "--model", "c", "--journal", tmp_path / "j", "--json"]
     found = run_cli(*command, *options, stdin=lines)
@@ -128,6 +128,23 @@ def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path, shared
     (row,), _, server = verify(run_cli, serve, tmp_path, [given], answers, "--votes", "3")
     assert row["messages"][-1]["verify"] == {"model": "c", "votes": 3, "agree": 3}
     assert len({request["body"]["seed"] for request in server.requests()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("script", "kept", "set_aside"),
+    [
+        (["ok", "ok", "422"], True, {}),
+        (["ok", "422", "422"], None, {"no_answer": 1}),
+        (["ok", "truncated", "truncated"], None, {"no_answer": 1}),
+    ],
+)
+def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path, shared, script, kept, set_aside):
+    (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
+    answers = {given["messages"][-1]["reasoning"]: native(calls_of(given))}
+    options = ("--votes", "3", "--concurrency", "1")
+    rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers, *options, script=script)
+    assert summary["set_aside"] == set_aside
+    assert ["reasoning" in row["messages"][-1] for row in rows] == ([] if kept is None else [kept])
 
 
 def test_reasoning_that_backfill_did_not_write_is_checked_only_on_demand(run_cli, serve, tmp_path, shared):
