@@ -83,11 +83,15 @@ def read_reply(raw: RawReply, opener: str | None = None, prefill: str = "none") 
 def with_opener(reasoning: str, opener: str) -> str:
     """`reasoning` with `opener` before it exactly once, whether the server echoed it or not.
 
+    An echo may differ in white space, and stand in marks of emphasis.
+
     >>> with_opener("Gegeben ist: x = 2", "Gegeben ist:") == with_opener("x = 2", "Gegeben ist:")
     True
     """
-    echoed = reasoning.lstrip()
-    rest = echoed.removeprefix(opener) if echoed.startswith(opener) else reasoning
+    words = r"\s+".join(map(re.escape, opener.split()))
+    end = r"(?!\w)" if opener[-1:].isalnum() else ""
+    echo = re.match(rf"\s*([*_]*){words}{end}\1", reasoning)
+    rest = reasoning[echo.end() :] if echo else reasoning
     glued = rest[:1].isalnum() and not opener[-1:].isspace()
     return f"{opener}{' ' if glued else ''}{rest}"
 

@@ -56,6 +56,15 @@ def test_an_opener_stands_exactly_once_whether_it_was_echoed_or_not(rest):
     assert with_opener(OPENER + rest, OPENER) == with_opener(rest, OPENER)
 
 
+@pytest.mark.parametrize("echo", ["Gegeben ist:", "\nGegeben\n  ist:", "**Gegeben ist:**", "_Gegeben ist:_"])
+def test_an_echo_in_other_dress_is_an_echo(echo):
+    assert with_opener(f"{echo} x = 2", OPENER) == "Gegeben ist: x = 2"
+
+
+def test_a_longer_word_is_no_echo():
+    assert with_opener(" Wirklich ist x = 2", "Wir") == "Wir Wirklich ist x = 2"
+
+
 def test_without_an_opener_nothing_is_added():
     reply = read_reply(chat(reasoning="Wir rechnen.", content="2"))
     assert (reply.reasoning, reply.content) == ("Wir rechnen.", "2")
