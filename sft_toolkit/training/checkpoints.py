@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import Future
 from pathlib import Path
+from pickle import UnpicklingError
 from types import TracebackType
 from typing import Any
 
@@ -61,7 +62,7 @@ class Checkpoints:
         try:
             saving.result()
         except (OSError, RuntimeError, dcp.CheckpointException) as fault:
-            message = f"{self._folder}: a checkpoint could not be written: {fault}"
+            message = f"{self._folder}: a checkpoint could not be written: {_reason(fault)}"
             raise ToolkitError(message, "is the disk full?") from fault
         if self._ranks.leads:
             kept = [self._place(step) for step in complete_steps(self._folder)[-self._keep :]]
@@ -71,13 +72,14 @@ class Checkpoints:
     def load(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
         """Restore what `save` saw. A rank that did not exist then keeps its random state."""
         place = self._place(step)
-        saved = dcp.FileSystemReader(place).read_metadata().state_dict_metadata
-        random = {name: value for name, value in _random_state(self._ranks).items() if name in saved}
-        state = {**_state(model, optimizer), **random}
         try:
+            saved = dcp.FileSystemReader(place).read_metadata().state_dict_metadata
+            random = {name: value for name, value in _random_state(self._ranks).items() if name in saved}
+            state = {**_state(model, optimizer), **random}
             dcp.load(state, checkpoint_id=place, process_group=self._ranks.background)
-        except dcp.CheckpointException as fault:
-            raise ToolkitError(f"{place}: cannot be read: {fault}", "remove it to go on from the one before") from fault
+        except (OSError, EOFError, UnpicklingError, dcp.CheckpointException) as fault:
+            message = f"{place}: cannot be read: {_reason(fault)}"
+            raise ToolkitError(message, "remove it to go on from the one before") from fault
         set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         _set_random_state({name: state[name] for name in random}, self._ranks.device)
 
@@ -109,6 +111,13 @@ def _set_random_state(states: dict[str, Tensor], device: torch.device) -> None:
             torch.set_rng_state(state)
         else:
             torch.cuda.set_rng_state(state, device)
+
+
+def _reason(fault: BaseException) -> str:
+    """One line of why; torch's own account holds the stack of every rank."""
+    if isinstance(fault, dcp.CheckpointException):
+        fault = next(iter(fault.failures.values()))[0]
+    return next(iter(str(fault).splitlines()), type(fault).__name__)
 
 
 def _remove(place: Path) -> None:

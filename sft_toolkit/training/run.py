@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -38,22 +39,21 @@ def train(options: TrainOptions) -> None:
     """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with joined_ranks() as ranks:
+    with joined_ranks() as ranks, ExitStack() as held:
         config = read_config(options.source)
         require_supported(config)
         require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
         folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
-        lock = folder.lock() if ranks.leads else None
+        if ranks.leads:
+            held.enter_context(folder.lock())
         if ranks.leads and not options.quiet:
             for warning in rendering_warnings(options.packed, options.source):
                 print(f"warning: {warning}", file=sys.stderr)
         model = _train(options, config, ranks, folder, reader)
         export(model, config, options.source, folder.model, ranks)
-        if lock:
-            lock.close()
-            if not options.quiet:
-                print(f"model -> {folder.model}", file=sys.stderr)
+        if ranks.leads and not options.quiet:
+            print(f"model -> {folder.model}", file=sys.stderr)
 
 
 def require_work_for_all(packed: PackedFolder, ranks: int) -> None:

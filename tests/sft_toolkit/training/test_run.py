@@ -117,6 +117,20 @@ def test_a_finished_run_that_is_resumed_exports_again_and_trains_nothing(options
     assert (options.output / "model" / "model.safetensors").read_bytes() == weights
 
 
+@pytest.mark.parametrize("file", [".metadata", "__0_0.distcp"])
+def test_a_checkpoint_that_is_cut_is_named_with_the_way_out(file: str, options: TrainOptions) -> None:
+    train(replace(options, checkpoint_every=3))
+    last = options.output / "checkpoints" / "step-00000006"
+    (last / file).write_bytes((last / file).read_bytes()[:1000])
+    with pytest.raises(ToolkitError, match=r"step-00000006: cannot be read: .+$") as refused:
+        train(replace(options, resume=True))
+    assert refused.value.hint == "remove it to go on from the one before"
+    dist.destroy_process_group()
+    shutil.rmtree(last)
+    train(replace(options, resume=True))
+    assert complete(options) == ["step-00000003", "step-00000006"]
+
+
 def test_a_run_is_neither_written_over_nor_resumed_as_another(options: TrainOptions, tmp_path: Path) -> None:
     train(options)
     with pytest.raises(UsageError, match="holds a run"):
