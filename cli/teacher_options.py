@@ -49,8 +49,8 @@ class TeacherChoice:
 def _choice(
     run: RunOptions,
     teacher: Annotated[
-        str, _option("--teacher", text="URL of an OpenAI-compatible endpoint, or local:FOLDER, local:FILE.gguf.")
-    ],
+        str | None, _option("--teacher", text="URL of an OpenAI-compatible endpoint, or local:FOLDER, local:FILE.gguf.")
+    ] = None,
     model: Annotated[str, _option("--model", text="Name of the model at the endpoint.")] = "",
     prefill: Annotated[
         str,
@@ -89,31 +89,27 @@ def _choice(
     ] = None,
     price_in: Annotated[float, _option("--price-in", text="Price of a million tokens in.", min=0)] = 0.0,
     price_out: Annotated[float, _option("--price-out", text="Price of a million tokens out.", min=0)] = 0.0,
-    rejudge: Annotated[bool, _option("--rejudge", text="Ask nothing: judge the replies in the journal anew.")] = False,
+    rejudge: Annotated[
+        bool, _option("--rejudge", text="Ask nothing: judge the replies in the journal anew; --teacher is not needed.")
+    ] = False,
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.teachers.http_teacher import Timeouts
     from sft_toolkit.teachers.pace import Patience
-    from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS, MODES
+    from sft_toolkit.teachers.prefill import MODES
     from sft_toolkit.teachers.requests import Asking
     from sft_toolkit.teachers.running import TeacherOptions, default_journal
 
     require_choice("--prefill", prefill, MODES)
-    is_local = teacher.startswith(_LOCAL)
-    _require_model(teacher, model, is_local)
-    if is_local and prefill == AUTO:
-        prefill = COMPLETIONS
+    parameters = _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or [])
+    given = Asking(model, prefill, parameters, run.seed)
+    replies = journal or default_journal(run.output)
     timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
     return TeacherChoice(
-        asking=Asking(
-            model or teacher.removeprefix(_LOCAL),
-            prefill,
-            _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or []),
-            run.seed,
-        ),
-        journal=str(journal or default_journal(run.output)),
+        asking=_asking(given, teacher, replies if rejudge else None),
+        journal=str(replies),
         options=TeacherOptions(
-            open=functools.partial(_open, teacher, timeouts, api_key_file, tokenizer),
+            open=functools.partial(_open, teacher or "", timeouts, api_key_file, tokenizer),
             concurrency=concurrency,
             patience=Patience(attempts, backoff, give_up=give_up_after),
             price_in=price_in,
@@ -128,32 +124,55 @@ _NAMES = {"RunOptions": Any, "TeacherChoice": Any}
 
 def teacher_command(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command that takes `run` and `teacher: TeacherChoice` first all teacher and shared options."""
-    return _with_teacher(command, inspect.Parameter.empty)
+    return _with_teacher(command, optional=False)
 
 
 def optional_teacher_command(command: Callable[..., None]) -> Callable[..., None]:
     """As `teacher_command`, for a command that can do without: it is given None where --teacher is."""
-    return _with_teacher(command, None)
+    return _with_teacher(command, optional=True)
 
 
-def _with_teacher(command: Callable[..., None], no_teacher: Any) -> Callable[..., None]:
-    """`no_teacher` is the default of --teacher."""
+def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True, locals=_NAMES)
     run, _, *own = signature.parameters.values()
-    _, which, *further = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
-    teacher = [which.replace(default=no_teacher), *further]
+    _, *teacher = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [run, *(parameter.replace(kind=keyword) for parameter in [*own, *teacher])]
 
     @functools.wraps(command)
     def wrapper(run: RunOptions, **values: Any) -> None:
         given = {parameter.name: values[parameter.name] for parameter in teacher}
-        choice = None if given["teacher"] is None else _choice(run, **given)
+        without = optional and given["teacher"] is None and not given["rejudge"]
+        choice = None if without else _choice(run, **given)
         command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
 
     del wrapper.__wrapped__
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return stage_command(wrapper)
+
+
+def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
+    """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew."""
+    from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS
+    from sft_toolkit.teachers.running import kept_asking
+
+    prefill = None if given.prefill == AUTO else given.prefill
+    if teacher is None:
+        if journal is None:
+            raise UsageError("--teacher is missing", "name an endpoint, or local:FOLDER")
+        kept = kept_asking(journal)
+        parameters = {**kept.parameters, **given.parameters}
+        return replace(
+            kept,
+            model=given.model or kept.model,
+            prefill=prefill or kept.prefill,
+            parameters=parameters,
+            seed=given.seed,
+        )
+    if not teacher.startswith(_LOCAL):
+        _require_endpoint(teacher, given.model)
+        return given
+    return replace(given, model=given.model or teacher.removeprefix(_LOCAL), prefill=prefill or COMPLETIONS)
 
 
 def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None) -> Teacher:
@@ -194,9 +213,7 @@ def _text_of(file: Path) -> str:
         raise ToolkitError(f"{file}: cannot be read", "--api-key-file takes a text file with the key") from fault
 
 
-def _require_model(teacher: str, model: str, is_local: bool) -> None:
-    if is_local:
-        return
+def _require_endpoint(teacher: str, model: str) -> None:
     parts = urlsplit(teacher)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(f"--teacher {teacher.partition('@')[2] or teacher}: no URL", "as in https://host/v1")

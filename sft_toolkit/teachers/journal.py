@@ -40,7 +40,7 @@ def read_config(folder: Path) -> dict[str, Any] | None:
         raise explained(fault, path) from fault
     except ValueError as fault:
         raise ToolkitError(f"{path}: not JSON: {fault}", "is this the journal of a run?") from fault
-    if not (isinstance(config, dict) and {"stage", "prefill"} <= config.keys()):
+    if not (isinstance(config, dict) and {"stage", "model", "prefill", "parameters", "seed"} <= config.keys()):
         raise ToolkitError(f"{path}: not what a journal holds", "--journal names the folder of a run's replies")
     return config
 

@@ -15,7 +15,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
 from sft_toolkit.passes import read_batches, readable_twice
 from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.runner import check_output, forget_output, run_stage
+from sft_toolkit.runner import check_output, forget_output, require_output, run_stage
 from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stages.base import Counters, Outcome
@@ -48,14 +48,27 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
     with readable_twice(run) as run:
         if run.dry_run:
             return _dry_run(stage, run)
-        earlier = read_config(Path(stage.journal))
-        if options.rejudge and earlier is None:
-            raise UsageError(f"{stage.journal}: no journal", "--rejudge reads the replies of an earlier run")
+        journal = Path(stage.journal)
+        earlier = _require_config(journal) if options.rejudge else read_config(journal)
+        require_output(run, known=earlier is not None)
         conductor = _Conductor(stage, run, options)
         state = _run_until_terminated(conductor.conduct(earlier))
         summary = run_stage(conductor.stage, _judging(conductor.stage, run, grown=state.answered > 0))
     summary.facts["teacher"] = {**state.to_json(), "prefill": conductor.stage.asking.prefill}
     return summary
+
+
+def kept_asking(journal: Path) -> Asking:
+    """What the earlier run that filled the journal asked with. Raises UsageError or ToolkitError where none did."""
+    config = _require_config(journal)
+    return Asking(config["model"], config["prefill"], config["parameters"], config["seed"])
+
+
+def _require_config(journal: Path) -> dict[str, Any]:
+    config = read_config(journal)
+    if config is None:
+        raise UsageError(f"{journal}: no journal", "--rejudge reads the replies of an earlier run")
+    return config
 
 
 def _run_until_terminated(work: Coroutine[Any, Any, AskingState]) -> AskingState:

@@ -193,6 +193,27 @@ def test_refusals_among_answers_are_final(serve, prompts, tmp_path):
     assert statuses == {200: 18, 400: 2}
 
 
+def test_an_output_that_may_not_be_written_costs_no_request(serve, prompts, tmp_path):
+    server, source = serve(), prompts(3)
+    for name in ("taken", "finished"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "taken" / "notes.txt").write_text("mine")
+    (tmp_path / "finished" / "manifest.json").write_text("{}")
+    (tmp_path / "file.jsonl").write_text("")
+    for output, options, code, says in (
+        (tmp_path / "taken", (), 2, b"not empty (it holds notes.txt)"),
+        (tmp_path / "taken", ("--force",), 2, b"not empty (it holds notes.txt)"),
+        (tmp_path / "finished", (), 2, b"holds a finished run"),
+        (tmp_path / "file.jsonl", (), 2, b"exists; use --force"),
+        ("/proc/nowhere/out", (), 1, b"/proc/nowhere"),
+    ):
+        found = run(source, output, server.url, *options)
+        assert (found.returncode, found.stderr.count(b"\n")) == (code, 1)
+        assert says in found.stderr
+    assert server.requests() == []
+    assert not list(tmp_path.glob("*.journal"))
+
+
 def test_a_wrong_key_ends_the_run_at_once(serve, prompts, tmp_path):
     server = serve(script=["401"] * 100)
     found = run(prompts(50), tmp_path / "out", server.url)

@@ -119,6 +119,27 @@ def test_replies_are_judged_anew_without_a_server(run_cli, serve, prompts, tmp_p
     assert (first["out"], second["out"]) == (0, 5)
 
 
+def test_judging_anew_takes_the_teacher_from_the_journal(run_cli, serve, prompts, tmp_path):
+    server, source = serve(), prompts(5)
+    first = distill(run_cli, source, tmp_path / "a", server.url, "--journal", tmp_path / "j", "--temperature", "0.5")
+    server.stop()
+    again = ("distill", source, "-o", tmp_path / "b", "--rejudge", "--json")
+    judged = run_cli(*again, "--journal", tmp_path / "j")
+    assert judged.returncode == 0, judged.stderr
+    assert json.loads(judged.stderr)["out"] == first["out"] == 5
+    assert (tmp_path / "a" / "part-00000.arrow").read_bytes() == (tmp_path / "b" / "part-00000.arrow").read_bytes()
+    for arguments, says in (
+        ((*again, "--journal", tmp_path / "none"), b"none: no journal; --rejudge reads the replies of an earlier run"),
+        ((*again, "--journal", tmp_path / "j", "--top-p", "0.5"), b"was begun with another parameters"),
+        ((*again, "--journal", tmp_path / "j", "--model", "x"), b"was begun with another model"),
+        (("distill", source, "-o", tmp_path / "c"), b"--teacher is missing"),
+    ):
+        refused = run_cli(*arguments)
+        assert refused.returncode == 2 and says in refused.stderr, refused.stderr
+    (tmp_path / "j" / "config.json").write_text("{}")
+    assert b"config.json: not what a journal holds" in run_cli(*again, "--journal", tmp_path / "j").stderr
+
+
 def test_a_changed_configuration_is_refused_by_name_before_anything_is_asked(run_cli, serve, prompts, tmp_path):
     server, source = serve(), prompts(3)
     journal = ("--journal", tmp_path / "j")
