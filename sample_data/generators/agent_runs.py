@@ -13,7 +13,7 @@ from typing import Any
 
 from generators import programs
 from generators.common import distinct
-from generators.programs import Program
+from generators.program import Program
 
 COUNT = 66
 TOOLS = [

@@ -8,7 +8,7 @@ from typing import Any
 
 from generators import programs
 from generators.common import LANGUAGES, distinct
-from generators.programs import Program
+from generators.program import Program
 
 COUNT = 192
 DIFFICULTIES = ("medium", "medium", "medium", "easy", "hard")
