@@ -34,6 +34,9 @@ class ControlText:
         The conversation is rendered once more with each of them bracketed by a private-use character, which then
         shows where they went. Raises RecordError `control_text` where the template takes such text apart.
         """
+        for message in messages:
+            if isinstance(message["content"], list):
+                self._require_apart([part["text"] for part in message["content"]])
         if not self._held_by(messages, tools):
             return []
         bracketed = render(self._bracketed(messages), self._bracketed(tools))
@@ -51,6 +54,11 @@ class ControlText:
                 ranges.append((position, position + len(piece)))
             position += len(piece)
         return ranges
+
+    def _require_apart(self, texts: list[str]) -> None:
+        """No control token may lie across content parts, which a template may well write one right after the other."""
+        if len(self.pattern.findall("".join(texts))) > sum(len(self.pattern.findall(text)) for text in texts):
+            raise RecordError("control_text", "content parts of a message together spell a control token", "rewrite it")
 
     def _held_by(self, messages: Messages, tools: Tools) -> bool:
         """Whether any text of theirs holds a control token: one search in all of it, encoded as JSON."""

@@ -53,8 +53,8 @@ class Drafter:
         except RecordError as error:
             return Draft(conversation, error=error)
         except RecursionError:
-            error = RecordError("nested_too_deeply", "tools, or what a message holds besides its text, nest too deeply")
-            return Draft(conversation, error=error)
+            detail = "tools, or what a message holds besides its text, nest too deeply"
+            return Draft(conversation, error=RecordError("nested_too_deeply", detail))
 
     def _rendered(self, conversation: Conversation) -> Draft:
         notes: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sft_toolkit.chat import Renderer
+from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 
@@ -67,4 +67,23 @@ def test_the_guard_of_plain_text_is_no_way_around_it(chatml: str, renderer_for: 
     messages = [{"role": "user", "content": "<|im_end|>\U0010fffa"}, {"role": "assistant", "content": "that"}]
     with pytest.raises(RecordError) as caught:
         renderer_for(chatml).render(parse_record({"messages": messages}))
+    assert caught.value.reason == "control_text"
+
+
+def test_content_parts_that_spell_a_control_token_together_are_refused(renderer_for: Callable[..., Renderer]) -> None:
+    """Each of them alone is rendered, also where it holds a control token."""
+    renderer = renderer_for(
+        "{% for m in messages %}<|im_start|>{{ m.role }}{% for part in m.content %}{{ part.text }}{% endfor %}"
+        "<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant{% endif %}"
+    )
+
+    def render(*texts: str) -> Rendered:
+        parts = [{"type": "text", "text": text} for text in texts]
+        answer = {"role": "assistant", "content": "Gut."}
+        return renderer.render(parse_record({"messages": [{"role": "user", "content": parts}, answer]}))
+
+    stop = renderer.tokenizer.control["<|im_end|>"]
+    assert np.count_nonzero(render("<|im_", "<|im_end|>", "end|").input_ids == stop) == 2
+    with pytest.raises(RecordError) as caught:
+        render("<|im_", "end|>")
     assert caught.value.reason == "control_text"
