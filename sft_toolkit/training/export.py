@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
@@ -31,10 +32,14 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
     partial = folder.with_name(f"{folder.name}.partial")
     for leftover in (partial, folder):
         shutil.rmtree(leftover, ignore_errors=True)
-    blank.save_pretrained(partial, state_dict=weights)
-    _save_tokenizer(source, partial)
-    _require_equal(partial, weights, dtype)
-    partial.rename(folder)
+    try:
+        blank.save_pretrained(partial, state_dict=weights)
+        _save_tokenizer(source, partial)
+        _require_equal(partial, weights, dtype)
+        partial.rename(folder)
+    except (OSError, SafetensorError) as fault:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise ToolkitError(f"{folder}: cannot be written: {fault}", "make room, then --resume writes it") from fault
 
 
 def _save_tokenizer(source: ModelSource, folder: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import shutil
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -115,6 +117,24 @@ def test_a_finished_run_that_is_resumed_exports_again_and_trains_nothing(options
     train(replace(options, resume=True))
     assert (options.output / "metrics.jsonl").read_bytes() == before
     assert (options.output / "model" / "model.safetensors").read_bytes() == weights
+
+
+def test_a_model_that_cannot_be_written_leaves_nothing_and_is_written_later(options: TrainOptions) -> None:
+    train(options)
+    shutil.rmtree(options.output / "model")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(ToolkitError, match=r"model: cannot be written: .*File too large"):
+            train(replace(options, resume=True))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert not list(options.output.glob("model*"))
+    dist.destroy_process_group()
+    train(replace(options, resume=True))
+    assert (options.output / "model" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize("file", [".metadata", "__0_0.distcp"])
