@@ -64,8 +64,11 @@ def joined_ranks() -> Iterator[Ranks]:
             raise SystemExit(error.exit_code) from error
         raise
     except RuntimeError as fault:
-        if store.add(_FAULTS, 0) > 0:
+        lost = "gloo" in str(fault)  # what NCCL says may have other causes, and is told as it is
+        if store.add(_FAULTS, int(lost)) > int(lost):
             raise SystemExit(1) from fault
+        if lost:
+            raise ToolkitError("another rank is gone or does not answer: was it killed?", "go on with --resume") from fault
         raise
     dist.destroy_process_group()
 

@@ -179,6 +179,17 @@ def test_ranks_end_with_their_launcher_and_save_first(data: Path) -> None:
     assert complete(data / "orphans")[-1].name == f"step-{last:08d}"
 
 
+def test_a_rank_that_is_killed_ends_all_with_one_line(data: Path) -> None:
+    running = start(*command(data, "lost"), "--nproc", 2, "--quiet")
+    wait_until(lambda: (data / "lost" / "metrics.jsonl").exists() and bool(rows(data / "lost")), running)
+    ranks = psutil.Process(running.pid).children(recursive=True)
+    ranks[-1].kill()
+    _, told = running.communicate(timeout=60)
+    assert not psutil.wait_procs(ranks, timeout=10)[1]
+    assert running.returncode == 128 + signal.SIGKILL
+    assert told.decode() == "error: another rank is gone or does not answer: was it killed?; go on with --resume\n"
+
+
 def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:
     wide = tiny_config()
     wide.intermediate_size, wide.max_position_embeddings = 100_000, 4096
