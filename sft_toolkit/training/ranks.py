@@ -68,7 +68,8 @@ def joined_ranks() -> Iterator[Ranks]:
         if store.add(_FAULTS, int(lost)) > int(lost):
             raise SystemExit(1) from fault
         if lost:
-            raise ToolkitError("another rank is gone or does not answer: was it killed?", "go on with --resume") from fault
+            message = "another rank is gone or does not answer: was it killed?"
+            raise ToolkitError(message, "go on with --resume") from fault
         raise
     dist.destroy_process_group()
 
