@@ -44,7 +44,7 @@ class Recipe:
         for name, rate in (("learning-rate", self.learning_rate), ("clip", self.clip)):
             if not rate > 0:
                 raise UsageError(f"--{name} {rate}: not above 0")
-        if self.warmup + self.decay > 1:
+        if self.schedule == "wsd" and self.warmup + self.decay > 1:
             raise UsageError(f"--warmup {self.warmup} and --decay {self.decay} leave no step between them")
 
 

@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--init", "config", "--schedule", "step"], "--schedule step: unknown; choose one of cosine, linear, wsd"),
         (["--init", "config", "--warmup", "1.5"], "--warmup 1.5: not in [0, 1)"),
         (["--init", "config", "--learning-rate", "0"], "--learning-rate 0.0: not above 0"),
-        (["--init", "config", "--warmup", "0.5", "--decay", "0.6"], "leave no step between them"),
+        (["--init", "config", "--schedule", "wsd", "--warmup", "0.5", "--decay", "0.6"], "leave no step between them"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(run_cli: RunCli, data: Path, arguments: list[str], message: str) -> None:
