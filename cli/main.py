@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Annotated, Any
 
@@ -15,7 +16,15 @@ from sft_toolkit.cli.registry import COMMANDS, Entry
 
 def run() -> None:
     """Entry point of the console script."""
+    _open_closed_streams()
     typer.main.get_command(build_app(sys.argv[1:]))(prog_name="kolibri-sft")
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller closed (`<&-`, some daemons) is None in Python: it becomes an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
 
 
 def build_app(arguments: list[str]) -> typer.Typer:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sft_toolkit.cli.registry import COMMANDS
-from tests.conftest import ROOT, RunCli
+from tests.conftest import ROOT, RunCli, cli_command
 
 HEAVY = {"polars", "pyarrow", "torch", "transformers", "tokenizers", "datasets", "numba", "numpy", "httpx", "fasttext"}
 
@@ -98,3 +98,13 @@ def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:
     } | {f"sft_toolkit.{name}" for name in mapped}
     assert set(config["packages"]) == on_disk
     assert all(not list((ROOT / name).glob("*/__init__.py")) for name in mapped)
+
+
+@pytest.mark.parametrize(("closed", "code"), [("<&-", 1), (">&-", 0), ("2>&-", 0)])
+def test_a_stream_that_the_caller_closed_is_an_empty_one(closed: str, code: int, tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"id": "a", "messages": [{"role": "user", "content": "x"}]}\n')
+    given = "-" if code else source
+    shell = ["sh", "-c", f'exec "$0" "$@" {closed}', *cli_command("convert", given)]
+    done = subprocess.run(shell, capture_output=True, timeout=60, check=False)
+    assert done.returncode == code and b"Traceback" not in done.stderr
