@@ -98,6 +98,8 @@ MIXES := $(LAB)/$(CLUSTERS)-clusters
 TRAINED := mix-00 mix-01 mix-02 mix-03 mix-04 mix-05
 RECIPE := --schedule wsd --warmup 0.1 --decay 0
 
+# Models this small gain nothing from threads; make -j2 does.
+demo-mergemix: export OMP_NUM_THREADS := 1
 demo-mergemix: $(MIXES)/ranking.txt
 	@cat $<
 
