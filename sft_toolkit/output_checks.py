@@ -9,6 +9,8 @@ from sft_toolkit.run_options import RunOptions
 from sft_toolkit.shards.output import require_output_parent
 from sft_toolkit.shards.sources import STDIN, Source
 
+_FILES_NOT_WRITTEN = (".json", ".ndjson", ".parquet", ".arrow", ".csv", ".txt", ".gz", ".zst", ".bz2", ".xz", ".zip")
+
 
 def check_folder_options(run: RunOptions) -> None:
     """Raise UsageError for options that a shard folder as output cannot honour, and where it holds the input."""
@@ -16,6 +18,8 @@ def check_folder_options(run: RunOptions) -> None:
         raise UsageError("--resume cannot read standard input again", "write the records to a file first")
     if run.quarantine_file:
         raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
+    if Path(run.output).suffix in _FILES_NOT_WRITTEN and not Path(run.output).is_dir():
+        raise UsageError(f"{run.output}: no kind of file that is written", "name a folder, or FILE.jsonl[.gz|.zst]")
     if any(Path(run.output).resolve() in path.parents for path in _input_files(run)):
         raise UsageError(f"{run.output}: is input and output", "name a new folder with --output")
 

@@ -98,3 +98,18 @@ def test_what_a_killed_run_left_half_written_does_not_stop_force(source: Path, t
     (folder / ".manifest.json.0a1b2c3d.tmp").write_text("{")
     convert(source, folder, force=True)
     assert not list(folder.glob(".*.tmp"))
+
+
+@pytest.mark.parametrize("name", ["out.json", "out.parquet", "out.jsonl.bz2", "out.gz"])
+def test_a_file_of_a_kind_that_is_not_written_does_not_become_a_folder(name: str, source: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no kind of file that is written"):
+        convert(source, tmp_path / name)
+    assert not (tmp_path / name).exists()
+    (tmp_path / name).mkdir()
+    convert(source, tmp_path / name)
+    assert (tmp_path / name / "manifest.json").exists()
+
+
+def test_a_folder_may_have_a_dot_in_its_name(source: Path, tmp_path: Path) -> None:
+    convert(source, tmp_path / "letters-v1.2")
+    assert (tmp_path / "letters-v1.2" / "manifest.json").exists()
