@@ -30,7 +30,7 @@ def decode_arguments(given: Any) -> Arguments:
     if given is None:
         return Arguments({})
     decoded = _from_text(given) if isinstance(given, str) else _from_value(given)
-    if decoded.problem is None and _is_deeper(decoded.value, MAX_DEPTH):
+    if decoded.problem is None and is_deeper(decoded.value, MAX_DEPTH):
         return Arguments(given, f"arguments is nested more than {MAX_DEPTH} levels deep")
     return decoded
 
@@ -76,7 +76,8 @@ def _object_inside(value: Any) -> dict[str, Any] | None:
     return inner if isinstance(inner, dict) else None
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether dicts and lists nest more than so many levels deep in a value."""
     level = [value]
     for _ in range(levels):
         level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]

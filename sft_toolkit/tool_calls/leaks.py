@@ -10,6 +10,7 @@ from typing import Any
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.tool_calls.compare import canonical_arguments
+from sft_toolkit.tool_calls.decode import MAX_DEPTH, is_deeper
 
 _DECODER = json.JSONDecoder()
 # After a space a bracket opens arguments only if it looks so: "wetter (das Werkzeug)" is prose.
@@ -49,11 +50,13 @@ def _squeezed(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object that begins somewhere in the text."""
+    """Every JSON object that begins somewhere in the text; none from where it nests as only a run-away model does."""
     for brace in re.finditer(r"\{", text):
         try:
             found, _ = _DECODER.raw_decode(text, brace.start())
-        except (ValueError, RecursionError):
+        except RecursionError:
+            return
+        except ValueError:
             continue
-        if isinstance(found, dict):
+        if isinstance(found, dict) and not is_deeper(found, MAX_DEPTH):
             yield found

@@ -138,3 +138,10 @@ def test_a_bare_word_that_stands_for_arguments_may_be_named():
 
 def test_a_call_without_arguments_is_not_quoted_by_an_empty_object():
     assert not quotes_call("Das Ergebnis war {}.", ToolCall("liste", {}))
+
+
+@pytest.mark.parametrize("levels", [200, 900, 20_000])
+def test_a_text_that_nests_without_end_quotes_nothing_and_breaks_nothing(levels: int) -> None:
+    """As a model writes it that has lost itself."""
+    assert not quotes_call('{"a":' * levels + "1" + "}" * levels, CALL)
+    assert quotes_call(f"{json.dumps(CALL.arguments)} " + '{"a":' * levels, CALL)
