@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import encode
+from sft_toolkit.output_checks import check_folder_options
 from sft_toolkit.packers import Packing, best_fit_decreasing, next_k_fit
 from sft_toolkit.packers.attention_cost import PackingStatistics, attention_costs, packing_statistics
 from sft_toolkit.packers.balance import DataSetMix
@@ -161,14 +162,12 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
     """Raises UsageError unless folders go in and another folder comes out, ToolkitError for a folder that is unfit."""
     if not run.to_folder:
         raise UsageError("packed shards are a folder", "name it with --output")
-    if run.quarantine_file:
-        raise UsageError("--quarantine FILE is for JSONL output", "a shard folder keeps them under quarantine/")
     for given in run.inputs:
         if not Path(given).is_dir():
             raise UsageError(f"{given}: not a folder", "pack reads folders of token shards, as render writes them")
-        if Path(given).resolve() == Path(run.output).resolve():
-            raise UsageError(f"{given}: is input and output", "name a new folder with --output")
-    return [ShardFolder(given, "tokens") for given in run.inputs]
+    folders = [ShardFolder(given, "tokens") for given in run.inputs]
+    check_folder_options(run)
+    return folders
 
 
 def _pins(options: PackOptions, run: RunOptions, inputs: list[ShardFolder]) -> dict[str, Any]:
