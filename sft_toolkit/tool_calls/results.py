@@ -63,9 +63,11 @@ def pair_results(messages: Sequence[Message]) -> Pairing:
 
 
 def _nearest_open(call_id: str | None, open_calls: dict[Site, str | None]) -> Site | None:
+    """The latest turn counts; of calls of one turn under one id, the first that is still open."""
     if call_id is None:
         return None
-    return next((site for site in reversed(open_calls) if open_calls[site] == call_id), None)
+    sites = [site for site, identity in open_calls.items() if identity == call_id]
+    return min(sites, key=lambda site: (-site[0], site[1]), default=None)
 
 
 def _pair_by_position(waiting: list[Message], turn: int, open_calls: dict[Site, str | None], pairing: Pairing) -> None:

@@ -35,6 +35,10 @@ def test_an_id_used_twice_means_the_nearest_open_call() -> None:
     assert paired(*late) == ({(0, 0): "first", (1, 0): "second"}, 0)
 
 
+def test_an_id_used_twice_in_one_turn_means_its_calls_in_order() -> None:
+    assert paired(calls("a", "a"), result("A", "a"), result("B", "a")) == ({(0, 0): "A", (0, 1): "B"}, 0)
+
+
 def test_results_without_ids_pair_by_position_if_the_counts_agree() -> None:
     assert paired(calls(None, None), result("A"), result("B")) == ({(0, 0): "A", (0, 1): "B"}, 0)
     assert paired(calls(None, None), result("A")) == ({}, 1)
