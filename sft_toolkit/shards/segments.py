@@ -100,9 +100,8 @@ def _line_fault(line: bytes, fault: Exception) -> RecordError:
     except UnicodeDecodeError as bad:
         detail = f"byte {bad.start + 1} of the line is not UTF-8"
         return RecordError("invalid_utf8", detail, "convert the file, for instance with iconv -t UTF-8")
-    if _holds_half_a_pair(line):
-        hint = "mend the text, for instance with \\ufffd in place of the half"
-        return RecordError("not_json", "an escape in the line is half of a surrogate pair", hint)
+    if (beyond := _beyond_json(line)) is not None:
+        return beyond
     if not line.endswith(b"\n"):
         return RecordError("torn_line", f"the last line is cut off: {fault}", "was the writer stopped? mend or cut it")
     if line.lstrip()[:1] == b"[":
@@ -111,14 +110,19 @@ def _line_fault(line: bytes, fault: Exception) -> RecordError:
     return RecordError("not_json", f"the line is not JSON: {fault}", "one JSON object a line is expected")
 
 
-def _holds_half_a_pair(line: bytes) -> bool:
+def _beyond_json(line: bytes) -> RecordError | None:
+    """What Python's own reader lets pass and writer puts out, though it is no JSON; None for any other fault."""
+    constants: list[str] = []
     try:
-        json.dumps(json.loads(line), ensure_ascii=False).encode()
+        json.dumps(json.loads(line, parse_constant=constants.append), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return True
+        hint = "mend the text, for instance with \\ufffd in place of the half"
+        return RecordError("not_json", "an escape in the line is half of a surrogate pair", hint)
     except (ValueError, RecursionError):
-        pass
-    return False
+        return None
+    if not constants:
+        return None
+    return RecordError("not_json", f"the line holds {constants[0]}, which is no JSON number", "write null in its place")
 
 
 def _shown(line: bytes) -> str:
