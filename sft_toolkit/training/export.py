@@ -34,7 +34,7 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         blank.save_pretrained(partial, state_dict=weights)
-        _save_tokenizer(source, partial)
+        _save_side_files(source, partial)
         _require_equal(partial, weights, dtype)
         partial.rename(folder)
     except (OSError, SafetensorError) as fault:
@@ -42,7 +42,10 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
         raise ToolkitError(f"{folder}: cannot be written: {fault}", "make room, then --resume writes it") from fault
 
 
-def _save_tokenizer(source: ModelSource, folder: Path) -> None:
+def _save_side_files(source: ModelSource, folder: Path) -> None:
+    """Tokenizer and chat template, and the checkpoint's own words about its configuration, which did not change."""
+    if source.checkpoint is not None and (config := source.checkpoint / CONFIG).is_file():
+        shutil.copyfile(config, folder / CONFIG)
     origin = source.tokenizer or source.path
     if origin.suffix == ".gguf":
         AutoTokenizer.from_pretrained(**located(origin)).save_pretrained(folder)

@@ -9,6 +9,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.packers import FILLER, plan_for
+from sft_toolkit.souping.merge import Sources, write_merges
+from sft_toolkit.souping.mixtures import Mixture
+from sft_toolkit.souping.writing import OutputOptions
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.run import require_work_for_all, train
 from sft_toolkit.training.run_folder import RunFolder
@@ -273,6 +277,28 @@ def test_what_a_bfloat16_checkpoint_has_in_float32_stays_in_float32(options: Tra
     )
     assert {key: one.dtype for key, one in before.items()} == {key: one.dtype for key, one in after.items()}
     assert torch.equal(after[name], before[name])
+
+
+def test_specialists_merge_with_a_base_whose_configuration_was_written_long_ago(
+    options: TrainOptions, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    AutoModelForCausalLM.from_config(tiny_config("llama"), dtype=torch.bfloat16).save_pretrained(base)
+    names = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+    more = ("num_key_value_heads", "max_position_embeddings", "model_type", "architectures")
+    config = json.loads((base / "config.json").read_text())
+    old = {name: config[name] for name in (*names, *more)}
+    old |= {"rope_theta": 500_000.0, "rope_scaling": None, "torch_dtype": "bfloat16", "transformers_version": "4.45.0"}
+    (base / "config.json").write_text(json.dumps(old))
+    train(replace(options, source=ModelSource(checkpoint=base), recipe=Recipe(steps=1)))
+    specialist = options.output / "model"
+    assert json.loads((specialist / "config.json").read_text()) == old
+    mixture = Mixture("half", {"one": Fraction(1, 2), "two": Fraction(1, 2)})
+    other = Path(shutil.copytree(specialist, tmp_path / "two"))
+    sources = Sources(base, {"one": specialist, "two": other})
+    write_merges(sources, [mixture], tmp_path / "merges", OutputOptions())
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merges" / "half")
+    assert merged.config.rope_parameters["rope_theta"] == 500_000
 
 
 def test_a_checkpoint_that_lacks_a_tensor_is_refused(options: TrainOptions, tmp_path: Path) -> None:
