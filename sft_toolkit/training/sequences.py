@@ -69,8 +69,10 @@ class PackedFolder:
         shard = self._shard(int(self.index.shard[number]))
         found = shard.read(int(self.index.row[number]))
         expected = self.index.tokens[number], self.index.loss_tokens[number]
-        if (len(found.input_ids), np.count_nonzero(found.loss_mask)) != expected or found.loss_mask[0]:
+        if (len(found.input_ids), np.count_nonzero(found.loss_mask)) != expected:
             raise _damaged(shard.path, f"sequence {number} does not match the index")
+        if found.cu_seqlens[-1] != expected[0] or found.loss_mask[found.cu_seqlens[:-1]].any():
+            raise _damaged(shard.path, f"sequence {number} has loss on a document's first token, or wrong boundaries")
         return found
 
     def longest_document(self, number: int) -> int:

@@ -100,3 +100,10 @@ def test_a_shard_that_is_no_arrow_file_is_refused(copy: Path) -> None:
     shard.write_bytes(bytes(shard.stat().st_size))
     with pytest.raises(ToolkitError, match=r"part-00000\.arrow: damaged"):
         PackedFolder(copy).sequence(0)
+
+
+def test_loss_on_the_first_token_of_a_document_is_refused(tmp_path: Path) -> None:
+    documents = [Document("a", [1, 2, 3], [False, True, True]), Document("b", [4, 5], [True, False])]
+    packed = PackedFolder(write_packed(tmp_path, documents, shuffle=False))
+    with pytest.raises(ToolkitError, match="sequence 0 has loss on a document's first token"):
+        packed.sequence(0)
