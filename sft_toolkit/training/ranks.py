@@ -14,9 +14,10 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-from sft_toolkit.errors import ToolkitError
+from sft_toolkit.errors import ToolkitError, UsageError
 
 _FAULTS = "kolibri_sft_faults"
+_SIBLINGS = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -77,6 +78,8 @@ def joined_ranks() -> Iterator[Ranks]:
 def _rendezvous() -> tuple[dist.Store, int, int]:
     if "RANK" not in os.environ:
         return dist.HashStore(), 0, 1
+    if lacking := [name for name in _SIBLINGS if name not in os.environ]:
+        raise UsageError(f"RANK is set and {lacking[0]} is not", "start ranks by --nproc or torchrun, or unset RANK")
     _end_with_launcher()
     return next(dist.rendezvous("env://"))
 
