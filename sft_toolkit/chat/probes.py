@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 from sft_toolkit.chat.messages import Dialect
 from sft_toolkit.chat.probing import (
@@ -129,15 +130,17 @@ def _writes_call(probing: Probing, shape: CallShape) -> bool:
 
 
 def _writes_role(probing: Probing, role: str, position: int) -> bool:
-    word = f"kolibri{role}"
+    word = f"kolibrisaid{role}"
     asked = [] if role == "user" else [user()]
+    tools: list[dict[str, Any]] = []
     if role == "tool":
         messages = [user(), assistant(None, calls=1), result(0, word), assistant()]
+        tools = TOOLS
     elif position == 0:
         messages = [Message(role, word), *asked, assistant()]
     else:
         messages = [user(), assistant(), Message(role, word), *asked, assistant()]
     try:
-        return word in probing.trace(probe(*messages)).text
+        return word in probing.trace(probe(*messages, tools=tools)).text
     except RecordError:
         return False

@@ -156,3 +156,23 @@ def test_white_space_between_an_answer_and_the_appended_eos_is_trained(renderer_
     exchange = (said("user", "Und?"), said("assistant", "Gut."))
     rendered = render(renderer, *exchange, *exchange)
     assert trained(renderer, rendered) == "Gut." + "Gut.\n\n</s>"
+
+
+RUFEN = {"type": "function", "function": {"name": "rufen", "parameters": {"type": "object", "properties": {}}}}
+ANSWERED = [*CALLED[:1], said("assistant", "", tool_calls=CALLS[:1]), said("tool", "16"), said("assistant", "Gut.")]
+
+
+def test_results_are_asked_about_with_tools_declared(chatml: str, renderer_for: RendererFor) -> None:
+    results = "messages | selectattr('role', 'eq', 'tool') | list"
+    renderer = renderer_for(f"{{% if not tools and {results} %}}{{{{ raise_exception('?') }}}}{{% endif %}}{chatml}")
+    rendered = renderer.render(parse_record({"messages": ANSWERED, "tools": [RUFEN]}))
+    assert "<|im_start|>tool\n16<|im_end|>" in rendered.text
+
+
+def test_a_template_that_writes_calls_and_no_results_is_found_out(chatml: str, renderer_for: RendererFor) -> None:
+    renderer = renderer_for(chatml.replace("in messages %}", "in messages if message.role != 'tool' %}"))
+    assert renderer.facts.tool_calls
+    assert renderer.facts.roles == {"system": True, "developer": True, "user": True, "tool": False}
+    with pytest.raises(RecordError) as caught:
+        render(renderer, *ANSWERED)
+    assert caught.value.reason == "role_not_rendered"
