@@ -77,17 +77,20 @@ def test_every_second_sample_of_a_comparison_goes_without_opener_and_both_rates_
         ("refusal", "refused"),
         ("filtered", "refused"),
         ("misfiled", "parser_misfiled"),
-        ("400", "refused"),
     ],
 )
 def test_replies_are_kept_or_set_aside_by_class(run_cli, serve, prompts, tmp_path, style, kind):
-    script = {"script": [style] * 3} if style.isdigit() else {"style": style}
-    summary = distill(run_cli, prompts(3), tmp_path / "out", serve(**script).url)
+    summary = distill(run_cli, prompts(3), tmp_path / "out", serve(style=style).url)
     assert summary["set_aside"] == ({} if kind == "ok" else {kind: 3})
     assert summary["out"] == (3 if kind == "ok" else 0)
     if kind == "drift":
         line = (tmp_path / "out" / "quarantine" / "part-00000.jsonl").read_text().splitlines()[0]
         assert ENGLISH_DRIFT in json.loads(line)["detail"]
+
+
+def test_what_the_server_refuses_among_its_answers_is_set_aside(run_cli, serve, prompts, tmp_path):
+    summary = distill(run_cli, prompts(3), tmp_path / "out", serve(script=["400", "ok", "400"]).url)
+    assert (summary["out"], summary["set_aside"]) == (1, {"refused": 2})
 
 
 def test_classes_that_are_asked_for_are_kept_with_their_class_on_the_record(run_cli, serve, prompts, tmp_path):
