@@ -77,19 +77,26 @@ class ChatTokenizer:
         Everything between two live control tokens that holds inert text is encoded again with control tokens off.
         Raises RecordError `control_text` where this tokenizer makes a control token of plain text all the same.
         """
-        ids, offsets = np.array(encoding.ids, np.int32), np.array(encoding.offsets, np.int32).reshape(-1, 2)
-        live = [
-            (int(begin), int(end))
-            for begin, end in offsets[np.isin(ids, list(self.control.values()))]
-            if not any(first <= begin and end <= last for first, last in inert)
-        ]
-        gaps = zip([0, *(end for _, end in live)], [*(begin for begin, _ in live), len(text)], strict=True)
-        for low, high in sorted({gap for gap in gaps if any(gap[0] <= begin < gap[1] for begin, _ in inert)}):
-            plain = self._encode_plain(text, low, high)
-            first, last = np.searchsorted(offsets[:, 0], [low, high])
-            ids = np.concatenate([ids[:first], plain.ids, ids[last:]])
-            offsets = np.concatenate([offsets[:first], plain.offsets, offsets[last:]])
-        return Located(ids, offsets)
+        located = Located.of(encoding)
+        if not inert:
+            return located
+        parts, done = [], 0
+        for low, high in self._gaps_with(inert, located, len(text)):
+            first, last = np.searchsorted(located.offsets[:, 0], (low, high))
+            parts += [located.part(done, int(first)), self._encode_plain(text, low, high)]
+            done = int(last)
+        parts.append(located.part(done, len(located)))
+        return Located(np.concatenate([part.ids for part in parts]), np.concatenate([part.offsets for part in parts]))
+
+    def _gaps_with(self, inert: list[Range], located: Located, length: int) -> list[Range]:
+        """What lies between two live control tokens, or before or after all of them, and holds inert characters."""
+        inert_begins, inert_ends = np.array(inert, np.int32).T
+        begins, ends = located.offsets[np.isin(located.ids, list(self.control.values()))].T
+        around = np.searchsorted(inert_begins, begins, "right") - 1
+        live = (around < 0) | (ends > inert_ends[around])
+        lows, highs = np.append([0], ends[live]), np.append(begins[live], [length])
+        holds = np.searchsorted(inert_begins, highs) > np.searchsorted(inert_begins, lows)
+        return [(int(low), int(high)) for low, high in zip(lows[holds], highs[holds], strict=True)]
 
     def _encode_plain(self, text: str, low: int, high: int) -> Located:
         """Tokens of text[low:high] without control tokens; after one, if anything precedes it, as in the whole text.
@@ -152,6 +159,7 @@ class Located:
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
         self.ids = ids
         self.offsets = offsets
+        self._reached = np.maximum.accumulate(offsets[:, 1])
 
     @classmethod
     def of(cls, encoding: Encoding) -> Located:
@@ -160,10 +168,13 @@ class Located:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def part(self, begin: int, end: int) -> Located:
+        return Located(self.ids[begin:end], self.offsets[begin:end])
+
     def char_to_token(self, char: int) -> int | None:
-        """First token that covers the character."""
-        covering = np.flatnonzero((self.offsets[:, 0] <= char) & (char < self.offsets[:, 1]))
-        return int(covering[0]) if len(covering) else None
+        """First token that covers the character: the first that ends after it, unless that begins after it too."""
+        token = int(np.searchsorted(self._reached, char, "right"))
+        return token if token < len(self) and self.offsets[token, 0] <= char else None
 
     def token_to_chars(self, token: int) -> Range:
         begin, end = self.offsets[token]

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sft_toolkit.chat import Rendered, Renderer
+from sft_toolkit.chat.tokens import Located
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 
@@ -87,3 +88,17 @@ def test_content_parts_that_spell_a_control_token_together_are_refused(renderer_
     with pytest.raises(RecordError) as caught:
         render("<|im_", "end|>")
     assert caught.value.reason == "control_text"
+
+
+def test_tokens_are_found_by_character_as_the_encoding_finds_them(
+    chatml: str, renderer_for: Callable[..., Renderer]
+) -> None:
+    """Letters of several tokens, and a space that some tokenizers leave uncovered."""
+    text = "é 漢🥨<|im_end|>\n a"
+    encoding = renderer_for(chatml).tokenizer.encode([text])[0]
+    located = Located.of(encoding)
+    assert [located.char_to_token(char) for char in range(len(text))] == [
+        encoding.char_to_token(char) for char in range(len(text))
+    ]
+    apart = Located(np.arange(3, dtype=np.int32), np.array([(0, 1), (2, 3), (2, 3)], np.int32))
+    assert [apart.char_to_token(char) for char in range(4)] == [0, None, 1, None]
