@@ -17,9 +17,9 @@ class TemplateFacts:
     """`roles`: which roles' text is written. `generation_blocks_agree` is None where the template has none.
 
     `parallel_calls`: several calls in one turn are all written. `history_reasoning`: reasoning before the last question
-    is kept. `stops` is empty where a turn ends at the next role marker or at an appended EOS; `history_stops` are
-    endings that a template shows but a model must not produce. `writes_bos`: the text begins with BOS; `adds_bos`: the
-    tokenizer puts it there.
+    is kept. `effort`: the record's effort changes the text. `stops` is empty where a turn ends at the next role marker
+    or at an appended EOS; `history_stops` are endings that a template shows but a model must not produce. `writes_bos`:
+    the text begins with BOS; `adds_bos`: the tokenizer puts it there.
     """
 
     dialect: Dialect
@@ -27,6 +27,7 @@ class TemplateFacts:
     parallel_calls: bool
     reasoning: bool
     history_reasoning: bool
+    effort: bool
     roles: dict[str, bool]
     headers: tuple[str, ...]
     stops: tuple[str, ...]
@@ -49,6 +50,7 @@ def template_facts(template: ChatTemplate, tokenizer: ChatTokenizer, probes: Pro
         parallel_calls=probes.writes_call(CallShape(2)),
         reasoning=probes.writes_reasoning(last=True),
         history_reasoning=probes.writes_reasoning(last=False),
+        effort=probes.writes_effort(),
         roles={role: probes.writes_role(role, 0) for role in ("system", "developer", "user", "tool")},
         headers=rules.headers,
         stops=rules.stops,

@@ -66,6 +66,15 @@ class Probes:
         except RecordError:
             return False
 
+    def writes_effort(self) -> bool:
+        """Whether the effort of a record changes the text, or a template refuses one that it does not know."""
+        conversation = probe(user(), assistant())
+        try:
+            texts = {self.probing.trace(conversation, effort=effort).text for effort in ("low", "high")}
+        except RecordError:
+            return True
+        return len(texts) > 1
+
     @cached_property
     def mixes_results(self) -> bool:
         """Whether a turn that calls holds the result of the call, with nothing to tell them apart."""

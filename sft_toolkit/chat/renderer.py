@@ -180,6 +180,7 @@ class Renderer:
         notes["control_text"] += len(draft.inert)
         first = draft.conversation.messages[0].role
         notes["inserted_default_system"] += self.facts.inserts_default_system and first not in ("system", "developer")
+        notes["effort_not_rendered"] += draft.conversation.effort is not None and not self.facts.effort
         notes["fixed_date"] += self.template.asks_for_date
 
     def _appended(self, draft: Draft, spans: list[Span]) -> np.ndarray:

@@ -47,6 +47,7 @@ class _TemplateCheck:
             self._tool_calls,
             self._reasoning,
             self._history_reasoning,
+            self._effort,
             self._generation_tags,
             self._straddles,
             self._control_text,
@@ -168,6 +169,14 @@ class _TemplateCheck:
         if self._facts.history_reasoning:
             return Finding("ok", "history", "keeps reasoning of earlier exchanges")
         return Finding("warning", "history", "drops reasoning of earlier exchanges", _PER_EXCHANGE)
+
+    def _effort(self) -> Finding:
+        if self._facts.effort:
+            return Finding("ok", "effort", "a record's effort changes the prompt")
+        if "reasoning_effort" not in self._renderer.template.source:
+            return Finding("ok", "effort", "the template reads none: labels of effort would not show")
+        said = "the template reads reasoning_effort, and a record's effort does not show"
+        return Finding("warning", "effort", said, "begin the template with {%- set reasoning_effort = effort -%}")
 
     def _generation_tags(self) -> Finding:
         agree = self._facts.generation_blocks_agree

@@ -25,6 +25,7 @@ ok       roles            system, developer, user, tool: all written
 ok       tool calls       written, also several in a turn
 ok       reasoning        written before the last answer
 ok       history          keeps reasoning of earlier exchanges
+ok       effort           the template reads none: labels of effort would not show
 ok       generation tags  none, and none needed: turns are traced
 ok       straddles        no token lies across the bounds of a turn, line breaks included
 ok       control text     <|im_end|> in a message is read as plain text
@@ -191,6 +192,7 @@ def test_a_folder_without_a_tokenizer_is_an_error(run_cli: RunCli, tmp_path: Pat
         ("qwen3", "history", "warning"),
         ("llama3", "tool calls", "warning"),
         ("gptoss", "stop", "warning"),
+        ("gptoss", "effort", "warning"),
         ("llama3_training", "generation tags", "ok"),
         ("deepseekv3_training", "generation tags", "warning"),
     ],

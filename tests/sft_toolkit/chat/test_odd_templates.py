@@ -176,3 +176,12 @@ def test_a_template_that_writes_calls_and_no_results_is_found_out(chatml: str, r
     with pytest.raises(RecordError) as caught:
         render(renderer, *ANSWERED)
     assert caught.value.reason == "role_not_rendered"
+
+
+def test_an_effort_that_a_template_does_not_read_is_counted(chatml: str, renderer_for: RendererFor) -> None:
+    exchange = [said("user", "Und?"), said("assistant", "Gut.")]
+    record = parse_record({"messages": exchange, "effort": "high"})
+    assert renderer_for(chatml).render(record).notes["effort_not_rendered"] == 1
+    reading = renderer_for("{{ effort | default('') }}" + chatml)
+    assert reading.facts.effort
+    assert "effort_not_rendered" not in reading.render(record).notes
