@@ -174,7 +174,7 @@ def _weight(index: int, given: Any) -> int | None:
         return None
     if given in (0, 1):
         return int(given)
-    raise RecordError("bad_weight", f"message {index} has weight {given!r}", "a weight is 0 or 1")
+    raise RecordError("bad_weight", f"message {index} has weight {given}", "a weight is 0 or 1")
 
 
 def _call_id(given: Any) -> str | None:

@@ -10,12 +10,14 @@ from sft_toolkit.json_text import decode
 # Under these keys of a JSON Schema null is a value; under any other key it is padding that column storage left.
 _NULL_IS_A_VALUE = frozenset({"const", "default", "example"})
 _MAPPINGS_BY_NAME = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
+_SCHEMAS = ("input_schema", "inputSchema")
 _VALUE_LISTS = frozenset({"enum", "examples"})
 
 
 def normalise_tools(given: Any) -> list[dict[str, Any]]:
     """Bring tools to one form: a list or its JSON text, wrapped or flat, parameters as object or JSON text.
 
+    Parameters may also be called `input_schema` (Anthropic) or `inputSchema` (MCP).
     Null keys that column storage added are dropped, nulls that the schema means (default, const, enum) are kept.
     Raises RecordError where there is no telling what the tools are.
     """
@@ -45,11 +47,19 @@ def _normalise_tool(tool: Any) -> dict[str, Any]:
         "type": "function",
         "function": {
             key: _parameters(value, function["name"]) if key == "parameters" else value
-            for key, value in function.items()
+            for key, value in _with_parameters(function).items()
             if value is not None and key not in flat_type
         },
         **outer,
     }
+
+
+def _with_parameters(function: dict[str, Any]) -> dict[str, Any]:
+    """The schema of the arguments under the name that it has here, if it has another and only that."""
+    found = [name for name in _SCHEMAS if function.get(name) is not None]
+    if len(found) != 1 or function.get("parameters") is not None:
+        return function
+    return {"parameters" if key == found[0] else key: value for key, value in function.items() if key != "parameters"}
 
 
 def _parameters(given: Any, name: str) -> Any:

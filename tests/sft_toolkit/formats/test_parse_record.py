@@ -285,14 +285,25 @@ def test_a_result_whose_id_names_no_earlier_call_is_an_error() -> None:
     assert reason(conversation(USER, call({}, id="c1"), result)) == "tool_result_without_call"
 
 
-@pytest.mark.parametrize("depth", [800, 100_000])
-def test_a_schema_nested_too_deeply_is_an_error_of_the_record(depth: int) -> None:
+@pytest.mark.parametrize(("depth", "expected"), [(800, "nested_too_deeply"), (100_000, "bad_tools")])
+def test_a_schema_nested_too_deeply_is_an_error_of_the_record(depth: int, expected: str) -> None:
+    """What even the decoder cannot follow is told as text that is not JSON."""
     tools = [{"name": "f", "parameters": '{"a":' * depth + "{}" + "}" * depth}]
-    assert reason(conversation(USER, tools=tools)) == "nested_too_deeply"
+    assert reason(conversation(USER, tools=tools)) == expected
 
 
 def test_the_format_can_be_pinned() -> None:
     assert reason({"messages": [USER]}, source_format="sharegpt") == "wrong_format"
+
+
+@pytest.mark.parametrize("name", ["input_schema", "inputSchema"])
+def test_the_schema_of_other_vendors_tools_is_that_of_the_parameters(name: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    tool = {"name": "f", "description": "does f", name: schema}
+    ours = {"name": "f", "description": "does f", "parameters": schema}
+    assert parse_record(conversation(USER, tools=[tool])).tools == [{"type": "function", "function": ours}]
+    both = {**ours, name: {"type": "object"}}
+    assert parse_record(conversation(USER, tools=[both])).tools == [{"type": "function", "function": both}]
 
 
 def test_tools_in_all_four_forms_are_one(shared: Path) -> None:
