@@ -11,7 +11,7 @@ import typer
 from sft_toolkit.cli.console import clear_progress, print_json, print_table
 from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.options import Force, reading_command, stage_command
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
     from sft_toolkit.run_options import RunOptions, Summary
@@ -39,10 +39,11 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit the edges of each group (data set, difficulty) and write them to a file that apply reads."""
+    from sft_toolkit.output_checks import check_file
     from sft_toolkit.stages.effort_fit import fit_edges
     from sft_toolkit.stages.effort_lengths import length_source
 
-    _require_free(output, force)
+    check_file(output, run, force=force)
     edges, counters = fit_edges(length_source(tokenizer, length_column), run)
     if not edges.reasoned:
         raise ToolkitError(
@@ -96,14 +97,6 @@ def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
             print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
         print_table(title, SPLIT_HEADER, split_rows(summary.counters, edges))
-
-
-def _require_free(output: Path, force: bool) -> None:
-    from sft_toolkit.shards.output import require_output_parent
-
-    require_output_parent(output)
-    if output.exists() and not force:
-        raise UsageError(f"{output}: exists", "use --force to replace it")
 
 
 def _tell_fit(edges: FittedEdges, counters: Counters, output: Path, form: str) -> None:

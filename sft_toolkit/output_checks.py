@@ -36,6 +36,13 @@ def check_stream_options(run: RunOptions) -> None:
         _check_quarantine(run, run.quarantine_file)
 
 
+def check_file(target: Path, run: RunOptions, *, force: bool) -> None:
+    """Raise UsageError where a file that a command makes of its input would be written over something."""
+    if target.resolve() in _input_files(run):
+        raise UsageError(f"{target}: is input and output", "name a new file with --output")
+    _require_free(target, force)
+
+
 def _check_quarantine(run: RunOptions, name: str) -> None:
     if name == run.output or Path(name).resolve() == Path(run.output).resolve():
         raise UsageError(f"--quarantine {name}: is the output", "name a file of its own")

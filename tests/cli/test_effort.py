@@ -136,6 +136,15 @@ def test_without_any_reasoning_all_labels_are_none_and_a_fit_is_refused(run_cli,
     assert not (tmp_path / "e.json").exists()
 
 
+def test_edges_are_not_written_over_the_records_that_they_are_of(run_cli, tmp_path):
+    path = write(tmp_path / "in.jsonl", [record("a", [5])])
+    before = path.read_bytes()
+    refused = run_cli("effort", "fit", path, "--length-column", "lengths", "-o", path, "--force")
+    assert refused.returncode == 2
+    assert b"is input and output" in refused.stderr
+    assert path.read_bytes() == before
+
+
 def test_faults_of_records_name_their_place_or_are_set_aside(run_cli, tmp_path):
     path = write(tmp_path / "in.jsonl", [record("a", [5]), {**record("b", [5]), "lengths": [-5]}, record("c", [0])])
     options = ("--length-column", "lengths")
