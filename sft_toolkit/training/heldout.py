@@ -21,7 +21,7 @@ from sft_toolkit.training.heldout_set import HeldOutSet
 from sft_toolkit.training.isolation import require_isolation, require_supported
 from sft_toolkit.training.model import PackedModel, load_whole, read_config, without_gradients
 from sft_toolkit.training.options import ModelSource
-from sft_toolkit.training.reader import require_known_tokens
+from sft_toolkit.training.reader import require_known_tokens, turning_alike
 from sft_toolkit.training.sequences import PackedSequence
 
 
@@ -76,12 +76,12 @@ def _require_finite(model: PackedModel, path: Path) -> None:
 def _require_taken(sequence: PackedSequence, config: PreTrainedConfig, dataset: str) -> None:
     """Raise ToolkitError for a document that the model has no tokens or no positions for."""
     require_known_tokens(sequence, config.vocab_size, f"held-out {dataset}")
-    positions = getattr(config, "max_position_embeddings", sys.maxsize)
+    positions = min(getattr(config, "max_position_embeddings", sys.maxsize), turning_alike(config))
     longest = int(sequence.lengths.argmax())
     if sequence.lengths[longest] > positions:
         raise ToolkitError(
             f"held-out {dataset}: document {sequence.ids[longest]!r} has {sequence.lengths[longest]} tokens, "
-            f"the model has {positions} positions",
+            f"the model takes at most {positions} beside other documents",
             "leave out what is longer, as mix does with where = { length = { max = … } }",
         )
 

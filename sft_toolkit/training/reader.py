@@ -30,7 +30,7 @@ class Reader:
     @classmethod
     def of(cls, packed: PackedFolder, config: PreTrainedConfig, device: torch.device) -> Reader:
         positions = getattr(config, "max_position_embeddings", sys.maxsize)
-        return cls(packed, config.vocab_size, positions, _turning_alike(config), device)
+        return cls(packed, config.vocab_size, positions, turning_alike(config), device)
 
     def batch(self, number: int) -> Batch:
         """One sequence; for FILLER, one token without loss."""
@@ -56,7 +56,7 @@ class Reader:
                 )
 
 
-def _turning_alike(config: PreTrainedConfig) -> int:
+def turning_alike(config: PreTrainedConfig) -> int:
     """Where a "longrope" takes other frequencies, by the longest document of a batch; else there is no such place."""
     rope = getattr(config, "rope_parameters", None) or {}
     by_layer = [rope, *(one for one in rope.values() if isinstance(one, dict))]

@@ -114,7 +114,7 @@ def test_packed_and_damaged_folders_are_refused(tmp_path: Path) -> None:
     ("tokens", "message"),
     [
         ([9, 256], "held-out maths, document 'odd': token 256 is outside the model's vocabulary of 256"),
-        ([9] * 513, "held-out maths: document 'odd' has 513 tokens, the model has 512 positions"),
+        ([9] * 513, "held-out maths: document 'odd' has 513 tokens, the model takes at most 512 beside"),
     ],
 )
 def test_a_document_that_the_model_cannot_take_is_named(tokens: list[int], message: str, tmp_path: Path) -> None:
