@@ -79,7 +79,9 @@ def _choice(
         float, _option("--give-up-after", text="Seconds without any answer that end the run with exit code 75.")
     ] = 300.0,
     connect_timeout: Annotated[float, _option("--connect-timeout", text="Seconds to connect.")] = 10.0,
-    read_timeout: Annotated[float, _option("--read-timeout", text="Seconds between two pieces of a reply.")] = 1800.0,
+    read_timeout: Annotated[
+        float, _option("--read-timeout", text="Seconds without a byte: replies come whole.")
+    ] = 3600.0,
     total_timeout: Annotated[float, _option("--total-timeout", text="Seconds for a whole reply.")] = 3600.0,
     api_key_file: Annotated[
         Path | None, _option("--api-key-file", metavar="FILE", text=f"File with the key; else {_KEY_VARIABLE}.")

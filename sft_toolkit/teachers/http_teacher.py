@@ -45,10 +45,10 @@ _SHOWN_BYTES = 500
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to connect, between two pieces of a reply, for a whole reply."""
+    """Seconds: to connect, without a byte from the server, for a whole reply, which comes when it is finished."""
 
     connect: float = 10.0
-    read: float = 1800.0
+    read: float = 3600.0
     total: float = 3600.0
 
 
