@@ -193,7 +193,7 @@ def arrow_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
 def open_parquet(path: Path) -> pq.ParquetFile:
     """Raises ToolkitError where the file is none or its footer is damaged."""
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, memory_map=True)
     except (FileNotFoundError, PermissionError):
         raise
     except (pa.ArrowInvalid, OSError) as fault:
