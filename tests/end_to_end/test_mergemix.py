@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
 from sft_toolkit.training.heldout import HeldOutLoss
 from tests.conftest import ROOT, RunCli
@@ -39,16 +41,13 @@ def counting(dataset: str, count: int, seed: int) -> list[Document]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory, run_cli: RunCli) -> Path:
-    """base, and runs/threes and runs/sevens from it, the merges of both, and the tokens that none was trained on."""
+    """A random base, runs/threes and runs/sevens from it, merges of both, and tokens that none was trained on."""
     folder = tmp_path_factory.mktemp("mergemix")
-    tiny_config().save_pretrained(folder / "config")
-    documents = {dataset: counting(dataset, 40, seed=0) for dataset in STRIDES}
-    write_packed(folder / "both", [document for part in documents.values() for document in part[:20]])
-    train(run_cli, folder / "both" / "packed", folder / "base", "--init", folder / "config", "--steps", 4)
-    for dataset, part in documents.items():
-        write_packed(folder / dataset, part)
-        model = folder / "base" / "model"
-        train(run_cli, folder / dataset / "packed", folder / "runs" / dataset, "--model", model, "--steps", 16)
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(tiny_config()).save_pretrained(folder / "base")
+    for dataset in STRIDES:
+        packed = write_packed(folder / dataset, counting(dataset, 40, seed=0))
+        train(run_cli, packed, folder / "runs" / dataset, "--model", folder / "base", "--steps", 16)
     write_token_folder(folder / "held-out", [document for name in STRIDES for document in counting(name, 12, seed=1)])
     lines = [
         {"id": name, "weights": {"threes": weight, "sevens": round(1 - weight, 1)}} for name, weight in MIXTURES.items()
@@ -56,7 +55,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, run_cli: RunCli) -> Path:
     (folder / "mixtures.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     specialists = [f"--specialist={name}={folder / 'runs' / name / 'model'}" for name in STRIDES]
     made = run_cli(
-        "mergemix", "merge", "--base", folder / "base" / "model", *specialists,
+        "mergemix", "merge", "--base", folder / "base", *specialists,
         "--mixtures", folder / "mixtures.jsonl", "-o", folder / "merges", "-q",
     )  # fmt: skip
     assert made.returncode == 0, made.stderr.decode()
@@ -85,7 +84,7 @@ def test_merges_are_scored_by_their_held_out_loss_and_ranked_beside_trained_mode
     assert told[0].startswith("threes: loss ") and ", loss/threes " in told[0]
     assert told[-1] == f"5 evaluations -> {path}"
     merged = journal(path)
-    base = HeldOutLoss([lab / "held-out"]).run(lab / "base" / "model")
+    base = HeldOutLoss([lab / "held-out"]).run(lab / "base")
     for own, other in (("threes", "sevens"), ("sevens", "threes")):
         assert merged[own][f"loss/{own}"] < base[f"loss/{own}"] - 0.1, "it has learned"
         assert merged[own][f"loss/{own}"] < merged[other][f"loss/{own}"] - 0.1, "and the other has not"
