@@ -128,7 +128,7 @@ def test_per_exchange_trains_a_greeting_once_and_counts_only_what_it_trains(
         "<think>Gedanke zwei.</think>Zweite Antwort.<|im_end|>",
     ]
     assert rows[0]["effort"] == "low"
-    assert outcome.counters.notes == {"exchanges": 2}
+    assert outcome.counters.notes == {"exchanges": 2, "effort_not_rendered": 1}
 
 
 def test_per_exchange_leaves_a_conversation_without_questions_whole(tokenizer: str, outcome: Outcome) -> None:
