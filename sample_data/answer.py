@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 QUESTION = "Was kosten drei Brötchen zu je 45 Cent?"
 
 
 def main(folder: str, question: str = QUESTION) -> None:
+    logging.disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder)
     messages = [{"role": "user", "content": question}]

@@ -45,6 +45,7 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
 
     The output is made anew whenever the journal has grown, and gone on with where it has not.
     """
+    begun = time.monotonic()
     with readable_twice(run) as run:
         if run.dry_run:
             return _dry_run(stage, run)
@@ -54,6 +55,7 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
         conductor = _Conductor(stage, run, options)
         state = _run_until_terminated(conductor.conduct(earlier))
         summary = run_stage(conductor.stage, _judging(conductor.stage, run, grown=state.answered > 0))
+    summary.seconds = time.monotonic() - begun
     summary.facts["teacher"] = {**state.to_json(), "prefill": conductor.stage.asking.prefill}
     return summary
 
