@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.run_and_report import tell
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @teacher_command
@@ -22,7 +22,7 @@ def backfill(
 ) -> None:
     """Write the reasoning that tool calls lack."""
     from sft_toolkit.stages.backfill import BackfillStage
-    from sft_toolkit.teachers.running import run_with_teacher
+    from sft_toolkit.teachers.ask_then_judge import run_with_teacher
 
     stage = BackfillStage(teacher.plain_asking, teacher.journal, language=language, min_words=min_words)
     tell(run_with_teacher(stage, run, teacher.options), run)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import Summary
-    from sft_toolkit.stages.base import Progress
+    from sft_toolkit.running.options import Summary
+    from sft_toolkit.stage import Progress
 
 _PROGRESS_SECONDS = 0.2
 
@@ -87,7 +87,7 @@ def print_summary(summary: Summary) -> None:
         print(f"{summary.stage}: {summary.output} is finished already, nothing to do", file=sys.stderr)
         return
     rows: list[tuple[str, Any]] = [("records in", counters.records_in), ("records out", counters.records_out)]
-    rows += [(f"set aside: {reason}", count) for reason, count in sorted(counters.set_aside.items())]
+    rows += [(f"rejected: {reason}", count) for reason, count in sorted(counters.rejected.items())]
     rows += [(name, count) for name, count in sorted(counters.notes.items())]
     rows += [("tokens", summary.tokens)] if summary.tokens else []
     rows += [("shards", summary.shards)] if summary.shards else []
@@ -127,6 +127,6 @@ class _ProgressLine:
         if now - self._shown < _PROGRESS_SECONDS:
             return
         self._shown = now
-        text = f"{self._name}: {progress.told(now - self._begun)}"
+        text = f"{self._name}: {progress.reported(now - self._begun)}"
         end = "" if on_terminal() else "\n"
         print(f"\r\033[K{text}" if on_terminal() else text, end=end, file=sys.stderr, flush=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.execute import execute
 from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.run_and_report import execute
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @stage_command

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.run_and_report import tell
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @teacher_command
@@ -26,7 +26,7 @@ def distill(
         typer.Option(metavar="FILE", help="Openers, one a line under [domain]; else those that come along."),
     ] = None,
     ab: Annotated[
-        bool, typer.Option("--ab", help="Every second sample goes without opener; both language rates are told.")
+        bool, typer.Option("--ab", help="Every second sample goes without opener; both language rates are reported.")
     ] = False,
     system: Annotated[
         str | None, typer.Option(help="What the system prompt asks of the teacher; not kept in the trace.")
@@ -40,8 +40,8 @@ def distill(
     """Collect reasoning traces from a teacher, opened in its language."""
     from sft_toolkit.stages.distill import DistillStage, instruction_for
     from sft_toolkit.stages.language_report import RATES_HEADER, language_rates, rates_rows
+    from sft_toolkit.teachers.ask_then_judge import run_with_teacher
     from sft_toolkit.teachers.openers import packaged_openers, read_openers
-    from sft_toolkit.teachers.running import run_with_teacher
 
     stage = DistillStage(
         asking=teacher.asking,
@@ -57,5 +57,5 @@ def distill(
     summary = run_with_teacher(stage, run, teacher.options)
     summary.facts["language"] = language_rates(summary.counters)
     tell(summary, run)
-    if run.told == "text" and summary.counters.splits:
+    if run.reported == "text" and summary.counters.splits:
         print_table(f"traces that stay in {language}", RATES_HEADER, rates_rows(summary.counters))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table
-from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.options import Force, reading_command, stage_command
+from sft_toolkit.cli.run_and_report import tell
 from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions, Summary
-    from sft_toolkit.stages.base import Counters
-    from sft_toolkit.stages.effort_edges import FittedEdges
+    from sft_toolkit.running.options import RunOptions, Summary
+    from sft_toolkit.stage import Counters
+    from sft_toolkit.stages.effort.edges import FittedEdges
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -39,9 +39,9 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit the edges of each group (data set, difficulty) and write them to a file that apply reads."""
-    from sft_toolkit.output_checks import check_file
-    from sft_toolkit.stages.effort_fit import fit_edges
-    from sft_toolkit.stages.effort_lengths import length_source
+    from sft_toolkit.running.output_checks import check_file
+    from sft_toolkit.stages.effort.fit import fit_edges
+    from sft_toolkit.stages.effort.lengths import length_source
 
     check_file(output, run, force=force)
     edges, counters = fit_edges(length_source(tokenizer, length_column), run)
@@ -50,7 +50,7 @@ def fit(
             "no exchange holds reasoning: there is nothing to fit", "see kolibri-sft convert for formats"
         )
     edges.write(output)
-    _tell_fit(edges, counters, output, run.told)
+    _tell_fit(edges, counters, output, run.reported)
 
 
 @app.command()
@@ -62,10 +62,10 @@ def apply(
     length_column: LengthColumn = None,
 ) -> None:
     """Label records by edges that effort fit has written."""
-    from sft_toolkit.runner import run_stage
-    from sft_toolkit.stages.effort import EffortStage
-    from sft_toolkit.stages.effort_edges import read_edges
-    from sft_toolkit.stages.effort_lengths import length_source
+    from sft_toolkit.running.runner import run_stage
+    from sft_toolkit.stages.effort.apply import EffortStage
+    from sft_toolkit.stages.effort.edges import read_edges
+    from sft_toolkit.stages.effort.lengths import length_source
 
     fitted = read_edges(edges)
     summary = run_stage(EffortStage(length_source(tokenizer, length_column), fitted, run.seed), run)
@@ -80,19 +80,19 @@ def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: Len
     The edges lie beside the labelled shards, in effort_edges.json, where --resume finds them. A dry run fits on the
     first rows alone.
     """
-    from sft_toolkit.stages.effort_label import fit_and_label
-    from sft_toolkit.stages.effort_lengths import length_source
+    from sft_toolkit.stages.effort.label import fit_and_label
+    from sft_toolkit.stages.effort.lengths import length_source
 
     summary, fitted = fit_and_label(length_source(tokenizer, length_column), run)
     _tell_labels(summary, fitted, run)
 
 
 def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
-    from sft_toolkit.stages.effort_report import SPLIT_HEADER, degenerate_groups, split_rows
+    from sft_toolkit.stages.effort.report import SPLIT_HEADER, degenerate_groups, split_rows
 
     summary.facts["degenerate_groups"] = degenerate_groups(edges)
     tell(summary, run)
-    if run.told == "text" and summary.counters.splits:
+    if run.reported == "text" and summary.counters.splits:
         if "fitted_on_first" in summary.facts:
             print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
@@ -100,7 +100,7 @@ def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
 
 
 def _tell_fit(edges: FittedEdges, counters: Counters, output: Path, form: str) -> None:
-    from sft_toolkit.stages.effort_report import EDGES_HEADER, degenerate_groups, edges_rows
+    from sft_toolkit.stages.effort.report import EDGES_HEADER, degenerate_groups, edges_rows
 
     if form == "json":
         facts = {"groups": len(edges.groups), "degenerate_groups": degenerate_groups(edges)}

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
-from sft_toolkit.cli.execute import execute, tell
 from sft_toolkit.cli.options import Force, Seed, reading_command, require_choice, stage_command
+from sft_toolkit.cli.run_and_report import execute, tell
 from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions, Summary
-    from sft_toolkit.stages.base import Counters
-    from sft_toolkit.stages.grade_fit import Report
+    from sft_toolkit.running.options import RunOptions, Summary
+    from sft_toolkit.stage import Counters
+    from sft_toolkit.stages.grade.fit import Report
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -40,7 +40,7 @@ def collect(
     ] = None,
 ) -> None:
     """Collect labels to learn from: from a teacher that is asked by a rubric, or from a column."""
-    from sft_toolkit.stages.grade_labels import parse_levels
+    from sft_toolkit.stages.grade.labels import parse_levels
 
     names = parse_levels(levels)
     if (teacher is None) == (label_column is None):
@@ -48,8 +48,8 @@ def collect(
     if teacher is not None:
         summary = _asked(run, teacher, names, votes, rubric)
     else:
-        from sft_toolkit.stages.grade_collect import ColumnLabels
-        from sft_toolkit.stages.grade_labels import LabelColumn
+        from sft_toolkit.stages.grade.collect import ColumnLabels
+        from sft_toolkit.stages.grade.labels import LabelColumn
 
         summary = execute(ColumnLabels(LabelColumn(str(label_column), names)), run)
     _tell_levels(summary, run, names)
@@ -71,16 +71,16 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a student on labels, and say how well it agrees on prompts and on data sets that it has not seen."""
-    from sft_toolkit.stages.grade_fit import fit_grader
-    from sft_toolkit.stages.grade_labels import LabelColumn, parse_levels
-    from sft_toolkit.stages.grade_model import KINDS, require_free
+    from sft_toolkit.stages.grade.fit import fit_grader
+    from sft_toolkit.stages.grade.labels import LabelColumn, parse_levels
+    from sft_toolkit.stages.grade.model import KINDS, require_free
 
     require_choice("--student", student, KINDS)
     require_free(output, force)
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)
     grader.write(output)
-    _tell_fit(report, counters, output, run.told)
+    _tell_fit(report, counters, output, run.reported)
 
 
 @app.command()
@@ -91,7 +91,7 @@ def apply(
     keep: Annotated[bool, typer.Option("--keep", help="Leave records that have a difficulty as they are.")] = False,
 ) -> None:
     """Label records by a student that grade fit has written: difficulty and difficulty_confidence."""
-    from sft_toolkit.stages.grade import GradeStage
+    from sft_toolkit.stages.grade.apply import GradeStage
 
     stage = GradeStage(str(model), keep)
     _tell_levels(execute(stage, run), run, tuple(stage.facts()["levels"]))
@@ -100,9 +100,9 @@ def apply(
 def _asked(
     run: RunOptions, teacher: TeacherChoice, levels: tuple[str, ...], votes: int, rubric: Path | None
 ) -> Summary:
-    from sft_toolkit.stages.grade_collect import TeacherLabels
-    from sft_toolkit.stages.grade_rubric import default_examples, default_rubric
-    from sft_toolkit.teachers.running import run_with_teacher
+    from sft_toolkit.stages.grade.collect import TeacherLabels
+    from sft_toolkit.stages.grade.rubric import default_examples, default_rubric
+    from sft_toolkit.teachers.ask_then_judge import run_with_teacher
 
     stage = TeacherLabels(
         asking=teacher.plain_asking,
@@ -127,7 +127,7 @@ def _rubric(path: Path) -> str:
 def _tell_levels(summary: Summary, run: RunOptions, levels: tuple[str, ...]) -> None:
     """How the labels split, per data set."""
     splits = summary.counters.splits
-    if run.told != "text" or not splits:
+    if run.reported != "text" or not splits:
         return
     rows = [
         (name, split.total(), *(split[level] / split.total() for level in levels))

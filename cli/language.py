@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.run_and_report import tell
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @stage_command
 def language(
     run: RunOptions,
     language: Annotated[str, typer.Option(help="Language that reasoning is to stay in (ISO 639-1).")] = "de",
-    drop: Annotated[bool, typer.Option("--drop", help="Set records aside whose reasoning drifts.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Reject records whose reasoning drifts.")] = False,
 ) -> None:
     """Judge whether reasoning stays in its language."""
-    from sft_toolkit.runner import run_stage
+    from sft_toolkit.running.runner import run_stage
     from sft_toolkit.stages.language import LanguageStage
     from sft_toolkit.stages.language_report import RATES_HEADER, language_rates, rates_rows
 
     summary = run_stage(LanguageStage(language, drop), run)
     summary.facts["language"] = language_rates(summary.counters)
     tell(summary, run)
-    if run.told == "text" and summary.counters.splits:
+    if run.reported == "text" and summary.counters.splits:
         print_table(f"reasoning that stays in {language}", RATES_HEADER, rates_rows(summary.counters))

@@ -21,14 +21,14 @@ from sft_toolkit.cli.model_options import (
     output_options,
     require_torch,
 )
-from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, told
+from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, reported
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
-    from sft_toolkit.souping.mixtures import Mixture
-    from sft_toolkit.souping.ranking import Ranking
-    from sft_toolkit.souping.score_command import Scorer
+    from sft_toolkit.mergemix.candidates import Mixture
+    from sft_toolkit.mergemix.ranking import Ranking
+    from sft_toolkit.mergemix.score_command import Scorer
+    from sft_toolkit.running.options import RunOptions
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -45,8 +45,8 @@ def cluster(
 ) -> None:
     """Group data sets whose words are alike, as a help for choosing the clusters."""
     from sft_toolkit.json_text import encode_text
-    from sft_toolkit.souping.profiles import cluster_datasets
-    from sft_toolkit.souping.profiling import profile_datasets
+    from sft_toolkit.mergemix.ngram_profiles import cluster_datasets
+    from sft_toolkit.mergemix.profile_inputs import profile_datasets
 
     found = cluster_datasets(profile_datasets(run)[0], clusters)
     clear_progress()
@@ -78,14 +78,14 @@ def merge(
     debug: Debug = False,
 ) -> None:
     """Merge specialists by many mixtures in one pass: base + sum of alpha * (specialist - base)."""
-    from sft_toolkit.souping.merge import Sources, write_merges
+    from sft_toolkit.mergemix.merge import Sources, write_merges
 
     sources = Sources(base, _specialists(specialist))
     wanted = _mixtures(sources.clusters, candidates, mixtures, concentration, seed)
     options = output_options(dtype, max_shard_size, threads, force)
     with elements_shown("merge", quiet or json) as advance:
         write_merges(sources, wanted, output, options, deferred, advance)
-    if told(quiet, json) == "json":
+    if reported(quiet, json) == "json":
         print_json({"output": str(output), "mixtures": [mixture.to_json() for mixture in wanted]})
     elif not quiet:
         rows = [(mixture.id, *map(float, mixture.weights.values())) for mixture in wanted]
@@ -117,10 +117,10 @@ def score(
     The loss is that of the tokens that train would train, each document on its own: one for each data set in TOKENS,
     called loss/NAME, and their mean, called loss.
     """
-    from sft_toolkit.souping.merge import open_merges
-    from sft_toolkit.souping.score_command import Scores
-    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal
-    from sft_toolkit.souping.scoring import merged_models, score_models, trained_models
+    from sft_toolkit.mergemix.merge import open_merges
+    from sft_toolkit.mergemix.score_command import Scores
+    from sft_toolkit.mergemix.score_journal import MERGED, TRAINED, open_journal
+    from sft_toolkit.mergemix.scoring import merged_models, score_models, trained_models
 
     def tell(name: str, scores: Scores) -> None:
         if not quiet:
@@ -158,9 +158,9 @@ def rank(
     Of scores by --held-out the loss counts unless --metric names that of a data set, and lower is better.
     """
     from sft_toolkit.json_text import encode_text
-    from sft_toolkit.souping.merge import open_merges
-    from sft_toolkit.souping.ranking import RankOptions, rank_mixtures
-    from sft_toolkit.souping.score_journal import MERGED, TRAINED, open_journal, require_comparable
+    from sft_toolkit.mergemix.merge import open_merges
+    from sft_toolkit.mergemix.ranking import RankOptions, rank_mixtures
+    from sft_toolkit.mergemix.score_journal import MERGED, TRAINED, open_journal, require_comparable
 
     merged, trained = (open_journal(merges / name) for name in (MERGED, TRAINED))
     require_comparable(merged, trained)
@@ -177,7 +177,7 @@ def rank(
 
 def _scorer(held_out: list[Path], command: str | None, timeout: float | None, repeats: int) -> Scorer:
     """Raises UsageError where it is not one of both, or has options of the other."""
-    from sft_toolkit.souping.score_command import ScoreCommand
+    from sft_toolkit.mergemix.score_command import ScoreCommand
 
     if bool(held_out) == (command is not None):
         raise UsageError("what are the scores?", "give --held-out TOKENS or --score-command 'CMD {model}', not both")
@@ -188,7 +188,7 @@ def _scorer(held_out: list[Path], command: str | None, timeout: float | None, re
     if repeats > 1:
         raise UsageError("--repeats: a model's held-out loss is the same every time", "leave it out with --held-out")
     require_torch()
-    from sft_toolkit.training.heldout import HeldOutLoss
+    from sft_toolkit.mergemix.held_out_loss import HeldOutLoss
 
     return HeldOutLoss(held_out)
 
@@ -208,7 +208,7 @@ def _specialists(given: list[str]) -> dict[str, Path]:
 def _mixtures(
     clusters: list[str], candidates: int | None, path: Path | None, concentration: float, seed: int
 ) -> list[Mixture]:
-    from sft_toolkit.souping.mixtures import read_mixtures, sample_mixtures
+    from sft_toolkit.mergemix.candidates import read_mixtures, sample_mixtures
 
     if candidates is not None and path is None:
         return sample_mixtures(clusters, candidates, seed, concentration)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sft_toolkit.cli.console import print_table, print_warning
-from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.run_and_report import tell
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
-    from sft_toolkit.stages.mix_file import Mixture
-    from sft_toolkit.stages.mix_records import Measure
+    from sft_toolkit.running.options import RunOptions
+    from sft_toolkit.stages.mix.mixture_file import Mixture
+    from sft_toolkit.stages.mix.record_rows import Measure
 
 _HEADER = ("data set", "records", "tokens", "asked", "got", "taken", "epochs", "why")
 
@@ -50,8 +50,8 @@ def mix(
     At its top stand tokens, a total that is shared out by weight, and max_epochs (1 unless set).
     Copies of a record get the ids ID#2, ID#3. Rows keep the order of the input: pack shuffles.
     """
-    from sft_toolkit.stages.mix import MixOptions, run_mix
-    from sft_toolkit.stages.mix_file import read_mixture
+    from sft_toolkit.stages.mix.mixing import MixOptions, run_mix
+    from sft_toolkit.stages.mix.mixture_file import read_mixture
 
     wanted = read_mixture(mixture)
     if candidates is not None:
@@ -61,12 +61,12 @@ def mix(
         wanted = _reweighted(wanted, weights)
     summary = run_mix(MixOptions(wanted, _measure(tokenizer, length_column), listed), run)
     tell(summary, run)
-    if run.told == "text" and not summary.finished_before:
+    if run.reported == "text" and not summary.finished_before:
         _tell_accounts(summary.facts["mixture"])
 
 
 def _measure(tokenizer: Path | None, length_column: str | None) -> Measure | None:
-    from sft_toolkit.stages.mix_records import GivenLengths, RenderedLengths
+    from sft_toolkit.stages.mix.record_rows import GivenLengths, RenderedLengths
     from sft_toolkit.stages.render import RenderStage
 
     if tokenizer is not None and length_column is not None:
@@ -86,7 +86,7 @@ def _tell_accounts(accounts: list[dict[str, Any]]) -> None:
 
 
 def _reweighted(mixture: Mixture, named: str) -> Mixture:
-    from sft_toolkit.souping.mixtures import read_mixtures
+    from sft_toolkit.mergemix.candidates import read_mixtures
 
     path, hash_sign, wanted = named.rpartition("#")
     if not hash_sign:
@@ -99,9 +99,9 @@ def _reweighted(mixture: Mixture, named: str) -> Mixture:
 
 def _write_candidates(mixture: Mixture, count: int, concentration: float, run: RunOptions) -> None:
     from sft_toolkit.json_text import encode
-    from sft_toolkit.output_checks import check_stream_options
+    from sft_toolkit.mergemix.candidates import sample_mixtures
+    from sft_toolkit.running.output_checks import check_stream_options
     from sft_toolkit.shards.jsonl import open_sink
-    from sft_toolkit.souping.mixtures import sample_mixtures
 
     if run.to_folder:
         raise UsageError("--candidates writes JSONL", "name a .jsonl file with --output")

@@ -41,7 +41,7 @@ def require_torch() -> None:
 
 def evaluator(command: str, timeout: float | None, metric: str | None) -> Callable[[Path], float]:
     """What runs the score command on a model and returns its score."""
-    from sft_toolkit.souping.score_command import ScoreCommand, metric_of
+    from sft_toolkit.mergemix.score_command import ScoreCommand, metric_of
 
     score_command = ScoreCommand(command, timeout)
     return lambda model: metric_of(score_command.run(model), metric)

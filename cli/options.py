@@ -18,7 +18,7 @@ from sft_toolkit.cli.guard import guarded
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 ENV_PREFIX = "KOLIBRI_SFT"
 SHARED_PANEL = "Shared options"
@@ -84,7 +84,7 @@ Workers = Annotated[int, _option("--workers", text="Processes; 0 is one a proces
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
 Resume = Annotated[bool, _option("--resume", text="Go on with an unfinished shard folder.", env="RESUME")]
 SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]
-OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: set faulty records aside.", env="ON_ERROR")]
+OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: reject faulty records.", env="ON_ERROR")]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
 
@@ -103,7 +103,7 @@ def _reading(
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
     from sft_toolkit.formats import FORMATS
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
     require_choice("--format", source_format, FORMATS)
     require_choice("--on-error", on_error, ("fail", "quarantine"))
@@ -112,7 +112,7 @@ def _reading(
         source_format=source_format,
         workers=workers,
         quarantine=on_error == "quarantine",
-        told=told(quiet, json),
+        reported=reported(quiet, json),
         progress=progress_display(progress, quiet or json, context.command_path.partition(" ")[2]),
     )
 
@@ -134,7 +134,7 @@ def _shared(
     ] = None,
     on_error: OnError = "fail",
     quarantine: Annotated[
-        str | None, _option("--quarantine", text="JSONL file for records set aside, with JSONL output.")
+        str | None, _option("--quarantine", text="JSONL file for records rejected, with JSONL output.")
     ] = None,
     force: Force = False,
     resume: Resume = False,
@@ -146,7 +146,7 @@ def _shared(
     debug: Debug = False,
 ) -> RunOptions:
     """As `_reading`, with what decides where output goes and what it holds."""
-    from sft_toolkit.drivers import DRIVERS
+    from sft_toolkit.running.drivers import DRIVERS
 
     require_choice("--driver", driver, tuple(DRIVERS))
     part = _part(shard, output)
@@ -208,8 +208,8 @@ def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -
     return guarded(wrapper)
 
 
-def told(quiet: bool, json: bool) -> str:
-    """How the summary is told: `RunOptions.told`."""
+def reported(quiet: bool, json: bool) -> str:
+    """How the summary is reported: `RunOptions.reported`."""
     return "nothing" if quiet else "json" if json else "text"
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.execute import tell
 from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.run_and_report import tell
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 _INT32_MAX = 2**31 - 1  # shards hold bounds of documents as int32
 
@@ -42,12 +42,12 @@ def pack(
 
     --rows-per-shard counts sequences here; a shard ends at about 1 GiB in any case.
     """
-    from sft_toolkit.stages.pack import PackOptions, run_pack
+    from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 
     options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, run.seed)
     summary = run_pack(options, run)
     tell(summary, run)
-    if run.told == "text" and summary.facts:
+    if run.reported == "text" and summary.facts:
         print_table(f"sequences of {capacity:,} tokens", ("what", "value"), _statistics(summary.facts))
 
 

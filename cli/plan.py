@@ -13,7 +13,7 @@ from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Seed
 
 if TYPE_CHECKING:
-    from sft_toolkit.plan import Comparison
+    from sft_toolkit.reporting.order_comparison import Comparison
 
 _DATASETS_SHOWN = 12
 _LEGEND = """\
@@ -37,7 +37,7 @@ def plan(
 ) -> None:
     """Compare orders of packed sequences over data-parallel ranks, by simulating an epoch of each."""
     from sft_toolkit.json_text import encode_text
-    from sft_toolkit.plan import PlanOptions, compare_orders
+    from sft_toolkit.reporting.order_comparison import PlanOptions, compare_orders
 
     comparison = compare_orders(packed, PlanOptions(ranks, microbatches, buffer, attention_share, seed))
     if json:
@@ -48,7 +48,7 @@ def plan(
 
 
 def _print_balance(comparison: Comparison) -> None:
-    from sft_toolkit.plan import known
+    from sft_toolkit.reporting.order_comparison import known
 
     options = comparison.options
     rows = [

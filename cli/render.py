@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.execute import execute
 from sft_toolkit.cli.options import require_choice, stage_command
+from sft_toolkit.cli.run_and_report import execute
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @stage_command
@@ -45,7 +45,7 @@ def render(
         ),
     ] = "error",
     date: Annotated[
-        str, typer.Option(metavar="DATE", help="What a template that writes today's date is told.")
+        str, typer.Option(metavar="DATE", help="What a template that writes today's date is reported.")
     ] = "2026-01-01",
 ) -> None:
     """Render conversations to tokens with an exact loss mask, with any chat template."""

@@ -17,10 +17,10 @@ from sft_toolkit.cli.options import ENV_PREFIX, require_choice, stage_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
+    from sft_toolkit.teachers.ask_then_judge import TeacherOptions
     from sft_toolkit.teachers.prefill import Render
     from sft_toolkit.teachers.requests import Asking
-    from sft_toolkit.teachers.running import TeacherOptions
     from sft_toolkit.teachers.teacher import Teacher
 
 _KEY_VARIABLE = f"{ENV_PREFIX}_API_KEY"
@@ -96,11 +96,11 @@ def _choice(
     ] = False,
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""
+    from sft_toolkit.teachers.ask_then_judge import TeacherOptions, default_journal
     from sft_toolkit.teachers.http_teacher import Timeouts
     from sft_toolkit.teachers.pace import Patience
     from sft_toolkit.teachers.prefill import MODES
     from sft_toolkit.teachers.requests import Asking
-    from sft_toolkit.teachers.running import TeacherOptions, default_journal
 
     require_choice("--prefill", prefill, MODES)
     parameters = _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or [])
@@ -155,8 +155,8 @@ def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[.
 
 def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
     """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew."""
+    from sft_toolkit.teachers.ask_then_judge import kept_asking
     from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS
-    from sft_toolkit.teachers.running import kept_asking
 
     prefill = None if given.prefill == AUTO else given.prefill
     if teacher is None:

@@ -59,7 +59,7 @@ def train(
     compile: Annotated[bool, _speed("Compile each layer.")] = False,
     checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: at the end alone.", min=0)] = 0,
     keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
-    evaluation: Annotated[Path | None, _watch("Packed folder whose loss is told, not trained.")] = None,
+    evaluation: Annotated[Path | None, _watch("Packed folder whose loss is reported, not trained.")] = None,
     evaluate_every: Annotated[int, _watch("Steps between evaluations; 0: at the end alone.", min=0)] = 0,
     report: Annotated[list[str] | None, _watch("tensorboard or wandb; metrics.jsonl is always written.")] = None,
     resume: Annotated[bool, _watch("Go on from the newest checkpoint.")] = False,
@@ -104,7 +104,7 @@ def train(
         quiet=quiet,
     )
     require_torch()
-    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers draws a bar over a GGUF file whatever it is told
+    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers draws a bar over a GGUF file whatever it is reported
     from sft_toolkit.training.launch import launch, launched
 
     if bf16 is None and _on_cuda():
@@ -116,7 +116,7 @@ def train(
         return
     if nproc > 1 and not launched():
         raise typer.Exit(launch(nproc))
-    from sft_toolkit.training.run import train as run
+    from sft_toolkit.training.train import train as run
 
     run(options)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.execute import tell
+from sft_toolkit.cli.run_and_report import tell
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
-    from sft_toolkit.run_options import RunOptions
+    from sft_toolkit.running.options import RunOptions
 
 
 @teacher_command
@@ -34,10 +34,10 @@ def verify(
     """Keep backfilled reasoning from which the same call follows."""
     from sft_toolkit.stages.verify import VerifyStage
     from sft_toolkit.stages.verify_report import AGREEMENT_HEADER, agreement_rows
-    from sft_toolkit.teachers.running import run_with_teacher
+    from sft_toolkit.teachers.ask_then_judge import run_with_teacher
 
     stage = VerifyStage(teacher.plain_asking, teacher.journal, votes, answers, mismatch, all_turns)
     summary = run_with_teacher(stage, run, teacher.options)
     tell(summary, run)
-    if run.told == "text" and summary.counters.splits:
+    if run.reported == "text" and summary.counters.splits:
         print_table("turns whose call was derived", AGREEMENT_HEADER, agreement_rows(summary.counters))

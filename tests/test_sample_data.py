@@ -21,7 +21,7 @@ from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
-from sft_toolkit.stages.mix_file import read_mixture
+from sft_toolkit.stages.mix.mixture_file import read_mixture
 
 EFFORTS = ("none", "low", "medium", "high")
 GENERATED = (

@@ -10,7 +10,7 @@ import numpy as np
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
 from sft_toolkit.shards.schemas import TOKENS
 from sft_toolkit.shards.writer import describe, shard_writer
-from sft_toolkit.stages.base import Counters
+from sft_toolkit.stage import Counters
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from sft_toolkit.chat.control_text import ControlText
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
+from sft_toolkit.chat.span_trace import Traced
 from sft_toolkit.chat.template import ChatTemplate, tojson
-from sft_toolkit.chat.trace import Traced
 from sft_toolkit.chat.turns import Turn, TurnRules
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError

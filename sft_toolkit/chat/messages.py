@@ -141,7 +141,7 @@ def _answered(messages: list[Message]) -> Iterator[tuple[list[ToolCall], range]]
 
 
 def _in_order_of_calls(calls: list[ToolCall], results: list[Message]) -> list[int] | None:
-    """Places of the results in the order of the calls, or None where they stand in order or cannot be told apart."""
+    """Places of the results in the order of the calls, or None where they stand in order or cannot be distinguished."""
     places = {result.tool_call_id: place for place, result in enumerate(results)}
     if len(places) != len(results) or places.keys() != {call.id for call in calls} or len(places) != len(calls):
         return None

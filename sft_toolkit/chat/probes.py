@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sft_toolkit.chat.messages import Dialect
-from sft_toolkit.chat.probing import (
+from sft_toolkit.chat.probe_words import (
     ANSWER,
     ARGUMENT,
     QUESTION,

@@ -13,10 +13,10 @@ import numpy as np
 
 from sft_toolkit.chat.drafts import Draft, Drafter
 from sft_toolkit.chat.facts import TemplateFacts, template_facts
-from sft_toolkit.chat.folder import TokenizerFolder, read_template
 from sft_toolkit.chat.probes import Probes
 from sft_toolkit.chat.rendered import Range, Rendered, Span
 from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder, read_template
 from sft_toolkit.chat.tokens import ChatTokenizer, Located, first_token_from
 from sft_toolkit.chat.turn_probes import find_rules
 from sft_toolkit.chat.turns import Turn
@@ -36,7 +36,7 @@ class Renderer:
 
     `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
     block that a generation prompt would give is trained nonetheless. `today` is what a template that asks for the date
-    is told.
+    is reported.
     """
 
     def __init__(

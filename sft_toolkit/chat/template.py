@@ -17,12 +17,12 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from sft_toolkit.chat.folder import template_digest
-from sft_toolkit.chat.trace import FILTERS, Traced, Tracer, instrument
+from sft_toolkit.chat.span_trace import FILTERS, Traced, Tracer, instrument
+from sft_toolkit.chat.tokenizer_folder import template_digest
 from sft_toolkit.errors import RecordError, ToolkitError
 
 DEFAULT_DATE = date(2026, 1, 1)
-"""What a template that asks for today's date is told, unless the user says otherwise: two runs must agree."""
+"""What a template that asks for today's date is reported, unless the user says otherwise: two runs must agree."""
 
 Messages = list[dict[str, Any]]
 Tools = list[dict[str, Any]] | None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sft_toolkit.chat.control_text import ControlText
-from sft_toolkit.chat.folder import TokenizerFolder
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder
 from sft_toolkit.errors import RecordError, ToolkitError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sft_toolkit.chat.probing import ANSWER, ARGUMENT, THOUGHT, TOOLS, Probing, assistant, probe, result, user
+from sft_toolkit.chat.probe_words import ANSWER, ARGUMENT, THOUGHT, TOOLS, Probing, assistant, probe, result, user
 from sft_toolkit.chat.turns import TurnRules, common_beginning, common_length
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sft_toolkit.chat.trace import Stretch, Traced
+from sft_toolkit.chat.span_trace import Stretch, Traced
 from sft_toolkit.conversation import Message
 
 Range = tuple[int, int]

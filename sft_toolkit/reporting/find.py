@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.formats import parse_record
-from sft_toolkit.reporting.near_ids import NearIds
-from sft_toolkit.shards.folder import ShardFolder, is_shard_folder
+from sft_toolkit.near_ids import NearIds
 from sft_toolkit.shards.segments import Row, TableRange, arrow_batches, open_arrow
+from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder
 from sft_toolkit.shards.sources import Source
 
 _ROWS_AT_ONCE = 4096

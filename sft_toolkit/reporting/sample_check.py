@@ -30,7 +30,7 @@ _NOTES: dict[str, tuple[Level, str]] = {
 
 @dataclass(slots=True)
 class SampleCounts:
-    """`faults` and `first_fault` by reason: how many records, and what the first of them was told."""
+    """`faults` and `first_fault` by reason: how many records, and what the first of them was reported."""
 
     records: int = 0
     tokens: int = 0
@@ -72,7 +72,7 @@ def sample_findings(counts: SampleCounts) -> list[Finding]:
         findings.append(Finding("error", "sample", f"{reason}: {count:,}, first {first.detail}", first.hint))
     if counts.without_loss:
         said = f"records without a token that carries loss: {counts.without_loss:,}"
-        findings.append(Finding("warning", "sample", said, "render sets them aside"))
+        findings.append(Finding("warning", "sample", said, "render rejects them"))
     for note, count in sorted(counts.notes.items()):
         level, advice = _NOTES.get(note, ("ok", ""))
         findings.append(Finding(level, "sample", f"{note}: {count:,}", advice))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sft_toolkit.chat.folder import TokenizerFolder
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder
 from sft_toolkit.chat.tokens import ChatTokenizer
 from sft_toolkit.reporting.find import Document, Sequence
 from sft_toolkit.reporting.view import Section, View, token_facts, token_pieces, token_remark

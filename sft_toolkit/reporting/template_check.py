@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from sft_toolkit.chat import Rendered, Renderer, Span
-from sft_toolkit.chat.probing import ANSWER, TOOLS, assistant, probe, result, user
+from sft_toolkit.chat.probe_words import ANSWER, TOOLS, assistant, probe, result, user
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.reporting.findings import Finding, Level
@@ -212,7 +212,7 @@ class _TemplateCheck:
     def _date(self) -> Finding | None:
         if not self._facts.asks_for_date:
             return None
-        said = f"writes today's date, and is told {self._renderer.template.today}"
+        said = f"writes today's date, and is reported {self._renderer.template.today}"
         return Finding("warning", "date", said, "render --date tells it another")
 
     def _forms(self) -> Finding | None:

@@ -22,9 +22,9 @@ def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
     temporary = (within or target.parent) / f".{target.name}.{secrets.token_hex(4)}.tmp"
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         os.replace(temporary, target)
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as fault:
         if fault.filename == str(temporary):
             fault.filename = str(target)
@@ -49,7 +49,8 @@ def write_text(target: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Force a file or a folder's entries to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

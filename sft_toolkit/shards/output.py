@@ -16,10 +16,10 @@ import sft_toolkit
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
 from sft_toolkit.shards.atomic import atomic_path, explained, write_text
-from sft_toolkit.shards.folder import MANIFEST, PROGRESS
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
+from sft_toolkit.shards.shard_folder import MANIFEST, PROGRESS
 from sft_toolkit.shards.writer import ShardInfo
-from sft_toolkit.stages.base import Counters, SetAside
+from sft_toolkit.stage import Counters, Rejection
 
 _PINS = "run.json"
 _QUARANTINE = "quarantine"
@@ -89,17 +89,17 @@ class OutputFolder:
             state = "holds a finished run" if self.is_finished else "holds an unfinished run"
             raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
 
-    def report(self, block: BlockReport, aside: list[SetAside]) -> None:
+    def report(self, block: BlockReport, rejections: list[Rejection]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
-        self.set_aside(block.index, aside)
+        self.reject(block.index, rejections)
         write_text(self._report_path(block.index), encode_text(block.to_json()))
 
-    def set_aside(self, index: int, aside: list[SetAside]) -> None:
-        """Write what one block or input shard set aside, if anything."""
-        if aside:
+    def reject(self, index: int, rejections: list[Rejection]) -> None:
+        """Write what one block or input shard set rejections, if anything."""
+        if rejections:
             folder = self.path / _QUARANTINE
             folder.mkdir(exist_ok=True)
-            write_aside(folder / f"part-{index:05d}.jsonl", aside)
+            write_rejected(folder / f"part-{index:05d}.jsonl", rejections)
 
     def finished(self, index: int) -> BlockReport | None:
         """The report of a block whose shard is there and whole, else None."""
@@ -181,15 +181,15 @@ def begun_otherwise(path: Path) -> UsageError:
     )
 
 
-def write_aside(path: Path, aside: list[SetAside]) -> None:
+def write_rejected(path: Path, rejections: list[Rejection]) -> None:
     """Write quarantined records as JSONL: where each stood, the reason, the sentence, the record."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        for line in aside_lines(aside):
+        for line in rejection_lines(rejections):
             file.write(line)
 
 
-def aside_lines(aside: list[SetAside]) -> Iterator[bytes]:
-    for entry in aside:
+def rejection_lines(rejections: list[Rejection]) -> Iterator[bytes]:
+    for entry in rejections:
         line = {"origin": entry.origin, "reason": entry.reason, "detail": entry.detail, "record": entry.record}
         yield encode(line) + b"\n"
 

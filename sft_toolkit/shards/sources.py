@@ -18,8 +18,8 @@ import xxhash
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.atomic import explained
-from sft_toolkit.shards.folder import ShardFolder, is_shard_folder
 from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_arrow, open_parquet
+from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder
 
 STDIN = "-"
 _STDIN_SHOWN = "<stdin>"

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
+from sft_toolkit.shards.whole_folder import require_free
 from sft_toolkit.souping.checkpoint import in_order
-from sft_toolkit.souping.folder import require_free
 from sft_toolkit.souping.soup import require_outside, soup
 from sft_toolkit.souping.writing import OutputOptions, Recipe, open_inputs
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sft_toolkit.souping.agreement import Parameter
+from sft_toolkit.shards.atomic import sync
+from sft_toolkit.souping.agreed_tensors import Parameter
 from sft_toolkit.souping.checkpoint import INDEX, SINGLE
 from sft_toolkit.souping.safetensors_file import encode_header
 
@@ -51,15 +51,6 @@ def create_model_files(folder: Path, parameters: Sequence[Parameter], max_shard_
     if len(shards) > 1:
         _write_index(folder / INDEX, parameters, places)
     return ModelFiles(folder, places)
-
-
-def sync(path: Path) -> None:
-    """Force a file or a folder's entries to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _split(parameters: Iterable[Parameter], max_shard_size: int) -> list[list[Parameter]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.shards.atomic import sync
 from sft_toolkit.souping.checkpoint import Checkpoint
-from sft_toolkit.souping.model_files import sync
 
 CONFIG = "config.json"
 TOKENIZER = "tokenizer.json"

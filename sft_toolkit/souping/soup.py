@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.errors import UsageError
+from sft_toolkit.shards.whole_folder import require_free, whole_folder
 from sft_toolkit.souping.checkpoint import in_order
-from sft_toolkit.souping.folder import require_free, whole_folder
 from sft_toolkit.souping.weights import weighted_mean
 from sft_toolkit.souping.writing import Advance, Blend, OutputOptions, Recipe, ignore, open_inputs, write_models
 

@@ -20,7 +20,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.souping.agreement import Parameter
+from sft_toolkit.souping.agreed_tensors import Parameter
 from sft_toolkit.souping.float_formats import FORMATS
 from sft_toolkit.souping.model_files import ModelFiles
 from sft_toolkit.souping.safetensors_file import BITS, Tensor

@@ -13,11 +13,12 @@ from typing import Any
 
 import sft_toolkit
 from sft_toolkit.errors import UsageError
-from sft_toolkit.souping.agreement import Parameter, agreed_parameters
+from sft_toolkit.shards.atomic import sync
+from sft_toolkit.shards.whole_folder import require_space
+from sft_toolkit.souping.agreed_tensors import Parameter, agreed_parameters
 from sft_toolkit.souping.checkpoint import Checkpoint, open_checkpoint
 from sft_toolkit.souping.float_formats import FORMATS
-from sft_toolkit.souping.folder import require_space
-from sft_toolkit.souping.model_files import create_model_files, sync
+from sft_toolkit.souping.model_files import create_model_files
 from sft_toolkit.souping.side_files import copy_side_files, require_same_meaning
 from sft_toolkit.souping.streaming import write_combinations
 from sft_toolkit.souping.weights import Combination

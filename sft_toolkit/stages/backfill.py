@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.json_text import encode_text
-from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.language import VERDICT, count_verdict, require_language, verdict_record
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
@@ -32,7 +32,7 @@ _INSTRUCTION = (
 class BackfillStage(TeacherStage):
     """Gives reasoning to each assistant turn that calls tools and has none; what is no good leaves the turn as it was.
 
-    Raises UsageError for a language that cannot be told.
+    Raises UsageError for a language that cannot be reported.
     """
 
     language: str = "de"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.stages.base import Outcome, Stage
+from sft_toolkit.stage import Outcome, Stage
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, UsageError
-from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.language import VERDICT, count_verdict, offence, require_language, verdict_record
 from sft_toolkit.teachers.openers import Openers
 from sft_toolkit.teachers.prefill import NONE
@@ -30,7 +30,7 @@ class DistillStage(TeacherStage):
     """One row per prompt and sample: the prompt, then the teacher's reasoning and answer.
 
     `instruction` joins the system prompt of the question and is not kept. With `compare`, every second sample goes
-    without an opener. Rows of the classes in `keep` go on, others are set aside. Raises UsageError for an unknown
+    without an opener. Rows of the classes in `keep` go on, others are rejected. Raises UsageError for an unknown
     language or class, and for a comparison that cannot be made.
     """
 

@@ -11,7 +11,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
 from sft_toolkit.labelers.language import Verdict, accepted_labels, judge_language
 from sft_toolkit.labelers.translation_artefacts import find_artefacts
-from sft_toolkit.stages.base import Outcome, Stage
+from sft_toolkit.stage import Outcome, Stage
 
 VERDICT = "language_verdict"
 STAYS, DRIFTS, UNDECIDED = "stays", "drifts", "undecided"
@@ -55,7 +55,7 @@ class LanguageStage(Stage):
 
 
 def require_language(language: str) -> None:
-    """Raise UsageError for a language that cannot be told."""
+    """Raise UsageError for a language that cannot be reported."""
     try:
         accepted_labels(language)
     except ValueError as fault:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from sft_toolkit.labelers.wilson import wilson_interval
-from sft_toolkit.stages.base import Counters
+from sft_toolkit.stage import Counters
 from sft_toolkit.stages.language import DRIFTS, STAYS, UNDECIDED
 
 RATES_HEADER = ("traces", "judged", "stay", "rate", "95% from", "to", "undecided")

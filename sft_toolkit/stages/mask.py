@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.stages.base import Outcome, Stage
+from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.tool_calls.judge import Judge
 from sft_toolkit.tool_calls.results import compile_patterns
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from sft_toolkit.conversation import Conversation, Message, ToolCall
 from sft_toolkit.errors import UsageError
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.backfill import BACKFILL
-from sft_toolkit.stages.base import Outcome
 from sft_toolkit.stages.language import VERDICT
 from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
 from sft_toolkit.teachers.replies import Reply
@@ -27,8 +27,8 @@ AGREES, DIFFERS = "agrees", "differs"
 class VerifyStage(TeacherStage):
     """Asks `votes` times per turn; more than half of the votes must derive the turn's calls.
 
-    Where they do not, the reasoning is removed and the turn stays as it was (`strip`), or the record is set aside
-    (`quarantine`). A turn whose missing or unusable votes could decide otherwise sets its record aside. Only reasoning
+    Where they do not, the reasoning is removed and the turn stays as it was (`strip`), or the record is rejected
+    (`quarantine`). A turn whose missing or unusable votes could decide otherwise rejects its record. Only reasoning
     that `backfill` wrote is checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
     """
 

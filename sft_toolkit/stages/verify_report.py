@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sft_toolkit.labelers.wilson import wilson_interval
-from sft_toolkit.stages.base import Counters
+from sft_toolkit.stage import Counters
 from sft_toolkit.stages.verify import AGREES, DIFFERS
 
 AGREEMENT_HEADER = ("tool", "turns", "agree", "rate", "95% from", "to", "differ at")

@@ -42,7 +42,7 @@ class AskingState:
     def cost(self) -> float:
         return (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / _MILLION
 
-    def told(self, seconds: float) -> str:
+    def reported(self, seconds: float) -> str:
         """One line for a person."""
         rate = self.tokens_out / seconds if seconds > 0 else 0.0
         parts = [
@@ -75,7 +75,7 @@ class AskingState:
 
 
 class Asker:
-    """Asks `teacher`, at most `most` questions at once. `show` is told of the state twice a second."""
+    """Asks `teacher`, at most `most` questions at once. `show` is reported of the state twice a second."""
 
     def __init__(
         self,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sft_toolkit.chat.folder import TokenizerFolder
 from sft_toolkit.chat.template import ChatTemplate
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder
 from sft_toolkit.teachers.prefill import Render
 from sft_toolkit.teachers.requests import Request
 

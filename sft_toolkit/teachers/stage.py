@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.stages.base import Stage
+from sft_toolkit.stage import Stage
 from sft_toolkit.teachers.journal import Replies
 from sft_toolkit.teachers.replies import Reply, read_reply
 from sft_toolkit.teachers.requests import Asking, Request

@@ -1,4 +1,4 @@
-"""What became of a trace: the class by which it is kept or set aside."""
+"""What became of a trace: the class by which it is kept or rejected."""
 
 from __future__ import annotations
 

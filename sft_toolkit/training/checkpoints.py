@@ -22,7 +22,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.optim import Optimizer
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.training.ranks import Ranks
+from sft_toolkit.training.processes import Ranks
 
 _COMPLETE = ".metadata"
 

@@ -13,8 +13,8 @@ from sft_toolkit.training.isolation import require_no_dropout, require_supported
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config
 from sft_toolkit.training.options import TrainOptions
-from sft_toolkit.training.run import plan_of, require_work_for_all
 from sft_toolkit.training.sequences import PackedFolder
+from sft_toolkit.training.train import plan_of, require_work_for_all
 
 _STATE_BYTES = 4 + 4 + 8
 """Weight, gradient and AdamW's two averages of one parameter, float32."""

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from sft_toolkit.packers import FILLER
 from sft_toolkit.training.model import PackedModel, without_gradients
-from sft_toolkit.training.ranks import Ranks
+from sft_toolkit.training.processes import Ranks
 from sft_toolkit.training.reader import Reader
 
 

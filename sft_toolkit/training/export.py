@@ -15,7 +15,7 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.souping.side_files import CONFIG, side_files
 from sft_toolkit.training.model import PackedModel, empty_model, located
 from sft_toolkit.training.options import ModelSource
-from sft_toolkit.training.ranks import Ranks
+from sft_toolkit.training.processes import Ranks
 
 
 def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, folder: Path, ranks: Ranks) -> None:

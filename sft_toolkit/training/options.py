@@ -1,4 +1,4 @@
-"""What a training run is told."""
+"""What a training run is reported."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ModelSource:
 class TrainOptions:
     """A run. `checkpoint_every`, `evaluate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
-    evaluation: a packed folder whose loss is told but not trained; reports: "tensorboard", "wandb"
+    evaluation: a packed folder whose loss is reported but not trained; reports: "tensorboard", "wandb"
     """
 
     packed: Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sft_toolkit.chat.folder import TokenizerFolder, template_digest
-from sft_toolkit.shards.folder import ShardFolder
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder, template_digest
+from sft_toolkit.shards.shard_folder import ShardFolder
 from sft_toolkit.training.options import ModelSource
 
 

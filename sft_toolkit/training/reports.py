@@ -17,7 +17,7 @@ from sft_toolkit.training.options import TrainOptions
 METRICS = "metrics.jsonl"
 _SECONDS_BETWEEN_LINES = 10.0
 _MEMORY = 0.9
-"""Weight of the past in the seconds per step that the time left is told from."""
+"""Weight of the past in the seconds per step that the time left is reported from."""
 
 Row = Mapping[str, Any]
 

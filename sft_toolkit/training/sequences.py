@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers import FILLER
-from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.packed_index import PackedIndex, read_index
+from sft_toolkit.shards.shard_folder import ShardFolder
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from sft_toolkit.training.flops import peak_flops
 from sft_toolkit.training.model import PackedModel
 from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
-from sft_toolkit.training.ranks import Ranks
+from sft_toolkit.training.processes import Ranks
 from sft_toolkit.training.reader import Reader
 from sft_toolkit.training.reports import Report
 from sft_toolkit.training.schedule import rate_share

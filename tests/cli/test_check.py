@@ -132,7 +132,7 @@ def test_a_sample_is_counted_and_its_faults_are_errors(run_cli: RunCli, tmp_path
         f"error sample empty_conversation: 1, first {records}:3: messages is empty",
         f"error sample tool_calls_not_rendered: 1, first {records}:1: "
         "the chat template does not write the tool calls of message 1",
-        "warning sample records without a token that carries loss: 1; render sets them aside",
+        "warning sample records without a token that carries loss: 1; render rejects them",
     ]
     assert "2 of" in done.stderr.decode()
 
@@ -160,12 +160,12 @@ def test_a_terminal_shows_levels_in_colour_and_advice_on_lines_of_its_own(tmp_pa
 def test_json_holds_facts_sample_and_findings(run_cli: RunCli, tmp_path: Path) -> None:
     folder = write_byte_tokenizer(tmp_path / "tokenizer")
     done = run_cli("check", folder, sample(tmp_path / "r.jsonl", CALLING), "--json")
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
     assert done.returncode == 0
-    assert told["facts"]["stops"] == ["<|im_end|>"]
-    assert told["facts"]["roles"] == {"system": True, "developer": True, "user": True, "tool": True}
-    assert told["sample"]["records"] == 1
-    assert told["findings"][1] == {
+    assert reported["facts"]["stops"] == ["<|im_end|>"]
+    assert reported["facts"]["roles"] == {"system": True, "developer": True, "user": True, "tool": True}
+    assert reported["sample"]["records"] == 1
+    assert reported["findings"][1] == {
         "level": "ok",
         "subject": "stop",
         "said": "<|im_end|> ends an answer, with loss",

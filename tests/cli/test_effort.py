@@ -100,8 +100,10 @@ def test_parquet_with_a_list_of_lengths_is_labelled(run_cli, tmp_path):
 
 def test_the_summary_holds_the_split_for_people_and_for_programs(folder, run_cli, tmp_path):
     write(tmp_path / "in.jsonl", (record(f"d{index}", [9], dataset="d", difficulty="hard") for index in range(120)))
-    told = run_cli("effort", "label", tmp_path / "in.jsonl", folder / "in.jsonl", "--tokenizer", folder / "words")
-    rows = {line.split("  ")[1]: line.split() for line in told.stderr.decode().splitlines() if line.startswith("  ")}
+    reported = run_cli("effort", "label", tmp_path / "in.jsonl", folder / "in.jsonl", "--tokenizer", folder / "words")
+    rows = {
+        line.split("  ")[1]: line.split() for line in reported.stderr.decode().splitlines() if line.startswith("  ")
+    }
     assert rows["d / hard"][3:] == ["120", "0.000", "0.000", "1.000", "0.000", "group,", "l30", "=", "l70"]
     maths = [length for row in records(900) if row["dataset"] == "maths" for length in row["lengths"]]
     assert rows["maths / easy"][3:5] == [str(len(maths)), f"{maths.count(0) / len(maths):.3f}"]

@@ -45,9 +45,9 @@ def test_labels_are_collected_fitted_and_applied(run_cli: RunCli, labelled: Path
     assert "labels, as shares" in collected.stderr.decode()
     fitted = run_cli("grade", "fit", tmp_path / "C", "-o", tmp_path / "g")
     assert fitted.returncode == 0, fitted.stderr
-    told = fitted.stderr.decode()
+    reported = fitted.stderr.decode()
     for words in ("exact", "within one", "weighted kappa", "majority baseline", "3 data sets, left out"):
-        assert words in told
+        assert words in reported
     assert not any(path.suffix in (".pkl", ".pickle", ".joblib", ".bin") for path in (tmp_path / "g").iterdir())
     applied = run_cli("grade", "apply", labelled, "--model", tmp_path / "g")
     rows = lines(applied.stdout)
@@ -88,7 +88,7 @@ def test_the_report_is_json_for_programs_and_stays_with_the_student(
 
 def graded_by(serve: Callable[..., Running], path: Path) -> Running:
     """A teacher that answers with each record's label, in a sentence."""
-    from sft_toolkit.stages.grade_rubric import question
+    from sft_toolkit.stages.grade.rubric import question
 
     rows = lines(path.read_bytes())
     answers = {question(row["messages"][0]["content"]): {"content": f"**{row['label'].title()}**."} for row in rows}
@@ -161,7 +161,7 @@ def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stderr.splitlines()[-1])
-    assert (summary["out"], summary["set_aside"]) == (0, {"no_vote": 4})
+    assert (summary["out"], summary["rejected"]) == (0, {"no_vote": 4})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 import tomllib
@@ -63,31 +62,6 @@ def test_a_command_that_only_reads_takes_the_options_of_reading_and_none_of_shar
 def test_an_unknown_command_is_a_usage_error(run_cli: RunCli) -> None:
     result = run_cli("convrt")
     assert result.returncode == 2 and b"convert" in result.stderr
-
-
-def modules_of(folder: Path) -> dict[str, ast.Module]:
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in folder.rglob("*.py")}
-
-
-def imported(tree: ast.Module) -> set[str]:
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return names | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-
-
-def breaches(folder: str, forbidden: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [
-        (path, name)
-        for path, tree in modules_of(ROOT / folder).items()
-        for name in imported(tree)
-        if name.startswith(forbidden)
-    ]
-
-
-def test_imports_point_down_only() -> None:
-    assert breaches("sft_toolkit", ("sft_toolkit.cli", "cli", "packers", "labelers")) == []
-    for ground in ("packers", "labelers"):
-        others = ("sft_toolkit.cli", "sft_toolkit.stages", "sft_toolkit.shards", "sft_toolkit.conversation", "pyarrow")
-        assert breaches(ground, others) == []
 
 
 def test_the_list_of_packages_is_what_lies_on_the_disk() -> None:

@@ -38,13 +38,13 @@ def test_the_summary_says_what_was_asked_what_came_and_why_not_more(
 ) -> None:
     done = run_cli("mix", folder / "T", "--mixture", folder / "mix.toml", "-o", tmp_path / "M")
     assert (done.returncode, done.stdout) == (0, b""), done.stderr
-    told = done.stderr.decode()
-    rows = {cells[0]: cells for cells in (line.split() for line in told.splitlines()) if cells}
+    reported = done.stderr.decode()
+    rows = {cells[0]: cells for cells in (line.split() for line in reported.splitlines()) if cells}
     assert rows["maths"][3] == "2,000" and rows["maths"][-2:] == ["as", "asked"]
     asked, got = (int(rows["tools"][column].replace(",", "")) for column in (3, 4))
     assert (asked, rows["tools"][-1], rows["tools"][6]) == (900_000, "max_epochs", "2.000")
-    assert f"warning: tools: {asked - got:,} tokens short, max_epochs ends it" in told
-    assert "set aside: not_in_mixture" in told
+    assert f"warning: tools: {asked - got:,} tokens short, max_epochs ends it" in reported
+    assert "rejected: not_in_mixture" in reported
 
 
 def test_a_mixture_packs_and_its_list_names_the_same_records(run_cli: RunCli, folder: Path, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sft_toolkit.packers import window_plan
-from sft_toolkit.run_options import RunOptions
-from sft_toolkit.stages.pack import PackOptions, run_pack
+from sft_toolkit.running.options import RunOptions
+from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 from tests.conftest import RunCli, cli_command
 from tests.token_shards import random_documents, write_token_folder
 

@@ -93,4 +93,4 @@ def test_overlong_names_file_line_and_record(run_cli: RunCli, tokenizer: Path, t
     text = one_line(run_cli(*command), 1)
     assert "in.jsonl:1: record r0:" in text and "more than 8; choose with --overlong drop or truncate" in text
     summary = json.loads(run_cli(*command, "--force", "--overlong", "drop", "--json").stderr)
-    assert (summary["in"], summary["out"], summary["set_aside"]) == (2, 0, {"overlong": 2})
+    assert (summary["in"], summary["out"], summary["rejected"]) == (2, 0, {"overlong": 2})

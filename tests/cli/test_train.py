@@ -44,15 +44,15 @@ def test_a_dry_run_tells_size_steps_tokens_and_memory_and_writes_nothing(run_cli
     options = ["--init", data / "config", "--microbatches", 2, "--epochs", 3, "--nproc", 2, "--dry-run"]
     done = run_cli("train", data / "packed", "-o", data / "dry", *options)
     assert (done.returncode, done.stderr) == (0, b"")
-    told = dict(line.strip().rsplit("  ", 1) for line in done.stdout.decode().splitlines()[2:])
-    told = {name.strip(): value.strip() for name, value in told.items()}
+    reported = dict(line.strip().rsplit("  ", 1) for line in done.stdout.decode().splitlines()[2:])
+    reported = {name.strip(): value.strip() for name, value in reported.items()}
     # the head and the lookup of 256 x 64; two layers: 36,864 in matrices, 160 in norms; one last norm
-    assert told["parameters"] == f"{2 * 256 * 64 + 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 160) + 64:,}"
+    assert reported["parameters"] == f"{2 * 256 * 64 + 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 160) + 64:,}"
     documents = counting_documents(60)
-    assert told["tokens"] == f"{3 * sum(len(one.tokens) for one in documents):,}"
-    assert told["loss tokens"] == f"{3 * sum(sum(one.mask) for one in documents):,}"
-    assert told["steps"] == f"{3 * -(-int(told['sequences']) // 4)}"
-    assert 0.5 < float(told["efficiency of the order"]) <= 1
+    assert reported["tokens"] == f"{3 * sum(len(one.tokens) for one in documents):,}"
+    assert reported["loss tokens"] == f"{3 * sum(sum(one.mask) for one in documents):,}"
+    assert reported["steps"] == f"{3 * -(-int(reported['sequences']) // 4)}"
+    assert 0.5 < float(reported["efficiency of the order"]) <= 1
     assert not (data / "dry").exists()
 
 

@@ -171,7 +171,7 @@ def test_quarantine_goes_on_and_keeps_the_bad_records_with_their_reasons(run_cli
     assert result.returncode == 0
     summary = json.loads(result.stderr)
     assert (summary["in"], summary["out"]) == (4, 2)
-    assert summary["set_aside"] == {"empty_conversation": 1, "not_json": 1}
+    assert summary["rejected"] == {"empty_conversation": 1, "not_json": 1}
     aside = [json.loads(line) for line in (tmp_path / "out/quarantine/part-00000.jsonl").read_text().splitlines()]
     assert [(entry["origin"], entry["reason"]) for entry in aside] == [
         (f"{source}:2", "not_json"),

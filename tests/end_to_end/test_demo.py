@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sft_toolkit.shards.folder import ShardFolder
+from sft_toolkit.shards.shard_folder import ShardFolder
 from tests.conftest import ROOT
 
 FILES = ("handwritten.jsonl", "letters.jsonl", "long_reports.jsonl.gz")

@@ -116,9 +116,9 @@ def test_a_dry_run_fits_on_the_first_rows_and_says_so(
 ) -> None:
     given = {"stdin": source.read_bytes()} if piped else {}
     arguments = ["effort", "label", "-" if piped else source, "--length-column", "lengths", "--dry-run"]
-    told = run_cli(*arguments, **given)
-    assert told.returncode == 0, told.stderr
-    assert b"edges fitted on the first 256 records alone" in told.stderr
+    reported = run_cli(*arguments, **given)
+    assert reported.returncode == 0, reported.stderr
+    assert b"edges fitted on the first 256 records alone" in reported.stderr
     summary = json.loads(run_cli(*arguments, "--json", **given).stderr)
     (tmp_path / "head.jsonl").write_text("".join(source.read_text().splitlines(keepends=True)[:256]))
     head = run_cli("effort", "label", tmp_path / "head.jsonl", "--length-column", "lengths", "--json")

@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from sft_toolkit.training.heldout import HeldOutLoss
+from sft_toolkit.mergemix.held_out_loss import HeldOutLoss
 from tests.conftest import ROOT, RunCli
 from tests.sft_toolkit.training.tiny import VOCABULARY, tiny_config, write_packed
 from tests.token_shards import Document, write_token_folder
@@ -79,10 +79,10 @@ def journal(path: Path) -> dict[str, dict[str, float]]:
 
 
 def test_merges_are_scored_by_their_held_out_loss_and_ranked_beside_trained_models(lab: Path, run_cli: RunCli) -> None:
-    told = score(run_cli, lab).splitlines()
+    reported = score(run_cli, lab).splitlines()
     path = lab / "merges" / "scores.jsonl"
-    assert told[0].startswith("threes: loss ") and ", loss/threes " in told[0]
-    assert told[-1] == f"5 evaluations -> {path}"
+    assert reported[0].startswith("threes: loss ") and ", loss/threes " in reported[0]
+    assert reported[-1] == f"5 evaluations -> {path}"
     merged = journal(path)
     base = HeldOutLoss([lab / "held-out"]).run(lab / "base")
     for own, other in (("threes", "sevens"), ("sevens", "threes")):

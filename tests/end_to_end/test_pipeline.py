@@ -12,7 +12,7 @@ import datasets
 import pyarrow as pa
 import pytest
 
-from sft_toolkit.shards.folder import ShardFolder
+from sft_toolkit.shards.shard_folder import ShardFolder
 from tests.conftest import RunCli, cli_command
 
 SOURCES = ("bakery_tools.jsonl", "school_maths.jsonl", "handwritten.jsonl")

@@ -47,7 +47,7 @@ def test_2000_prompts_through_5_percent_faults_lose_nothing_and_ask_nothing_twic
     found = run(prompts(2000), tmp_path / "out", server.url, "--json")
     assert found.returncode == 0, found.stderr
     summary = json.loads(found.stderr)
-    assert (summary["out"], summary["set_aside"]) == (2000, {})
+    assert (summary["out"], summary["rejected"]) == (2000, {})
     assert len(answered(server)) == 2000
     assert set(answered(server).values()) == {1}
     met = Counter(request["fault"] for request in asked(server))

@@ -97,11 +97,11 @@ def test_the_loss_falls_and_the_model_generates_in_plain_transformers(two_ranks:
 
 
 def test_evaluation_tells_the_mean_loss_of_all_sequences(data: Path, two_ranks: Path) -> None:
-    told = json.loads((two_ranks / "metrics.jsonl").read_text().splitlines()[-1])
+    reported = json.loads((two_ranks / "metrics.jsonl").read_text().splitlines()[-1])
     last = rows(two_ranks)[-1]["loss"]
-    assert told["step"] == STEPS
-    assert told["eval_loss"] == pytest.approx(last, abs=0.3)
-    assert told["eval_loss_tokens"] == sum(sum(document.mask) for document in counting_documents(40))
+    assert reported["step"] == STEPS
+    assert reported["eval_loss"] == pytest.approx(last, abs=0.3)
+    assert reported["eval_loss_tokens"] == sum(sum(document.mask) for document in counting_documents(40))
 
 
 def test_the_model_that_is_exported_is_the_last_checkpoint_bit_for_bit(two_ranks: Path, tmp_path: Path) -> None:
@@ -184,10 +184,10 @@ def test_a_rank_that_is_killed_ends_all_with_one_line(data: Path) -> None:
     wait_until(lambda: (data / "lost" / "metrics.jsonl").exists() and bool(rows(data / "lost")), running)
     ranks = psutil.Process(running.pid).children(recursive=True)
     ranks[-1].kill()
-    _, told = running.communicate(timeout=60)
+    _, reported = running.communicate(timeout=60)
     assert not psutil.wait_procs(ranks, timeout=10)[1]
     assert running.returncode == 128 + signal.SIGKILL
-    assert told.decode() == "error: another rank is gone or does not answer: was it killed?; go on with --resume\n"
+    assert reported.decode() == "error: another rank is gone or does not answer: was it killed?; go on with --resume\n"
 
 
 def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
-from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.render import RenderStage
 
 MISTRAL = """{{ bos_token }}{% for message in messages %}{% if message.role == 'user' %}{{ '[INST] ' + message.content +
@@ -218,7 +218,7 @@ def tools_keep_the_order_of_the_record(bench: Bench) -> None:
 
 def a_record_without_trained_tokens_is_set_aside(bench: Bench) -> None:
     rows, outcome = bench.stage(max_tokens=bench.case["input"]["max_tokens"], overlong="truncate")
-    assert rows == [] and outcome.counters.set_aside == {"no_trained_tokens": 1}
+    assert rows == [] and outcome.counters.rejected == {"no_trained_tokens": 1}
 
 
 def spans_need_no_generation_tags(bench: Bench) -> None:
@@ -322,9 +322,9 @@ def ids_and_mask_are_cut_alike(bench: Bench) -> None:
 def a_half_turn_is_never_trained(bench: Bench) -> None:
     """SEMANTICS: a truncated record never ends in a trained half-turn; this one has no whole turn left."""
     rows, outcome = bench.stage(max_tokens=bench.case["input"]["max_tokens"], overlong="truncate")
-    assert rows == [] and outcome.counters.set_aside == {"no_trained_tokens": 1}
+    assert rows == [] and outcome.counters.rejected == {"no_trained_tokens": 1}
     rows, outcome = bench.stage(max_tokens=bench.case["input"]["max_tokens"], overlong="drop")
-    assert rows == [] and outcome.counters.set_aside == {"overlong": 1}
+    assert rows == [] and outcome.counters.rejected == {"overlong": 1}
 
 
 CHECKS: dict[str, Callable[[Bench], None]] = {

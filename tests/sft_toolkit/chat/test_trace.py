@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from sft_toolkit.chat.span_trace import Traced
 from sft_toolkit.chat.template import ChatTemplate
-from sft_toolkit.chat.trace import Traced
 from sft_toolkit.errors import RecordError
 
 MESSAGES = [

@@ -287,7 +287,7 @@ def test_a_result_whose_id_names_no_earlier_call_is_an_error() -> None:
 
 @pytest.mark.parametrize(("depth", "expected"), [(800, "nested_too_deeply"), (100_000, "bad_tools")])
 def test_a_schema_nested_too_deeply_is_an_error_of_the_record(depth: int, expected: str) -> None:
-    """What even the decoder cannot follow is told as text that is not JSON."""
+    """What even the decoder cannot follow is reported as text that is not JSON."""
     tools = [{"name": "f", "parameters": '{"a":' * depth + "{}" + "}" * depth}]
     assert reason(conversation(USER, tools=tools)) == expected
 

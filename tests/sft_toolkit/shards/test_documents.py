@@ -8,7 +8,7 @@ import pytest
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.shards.documents import DocumentReader, scan
-from sft_toolkit.shards.folder import ShardFolder
+from sft_toolkit.shards.shard_folder import ShardFolder
 from tests.token_shards import Document, random_documents, write_token_folder
 
 

@@ -1,4 +1,4 @@
-"""A folder of shards is whole or refused; ids that occur twice are told."""
+"""A folder of shards is whole or refused; ids that occur twice are reported."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.shards.atomic import atomic_path
-from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
 from sft_toolkit.shards.schemas import TOKENS
+from sft_toolkit.shards.shard_folder import ShardFolder
 from sft_toolkit.shards.writer import describe, shard_writer
-from sft_toolkit.stages.base import Counters, SetAside
+from sft_toolkit.stage import Counters, Rejection
 
 PINS = {"stage": "x", "options_hash": "1"}
 
@@ -166,7 +166,7 @@ def test_what_is_set_aside_is_written_with_its_reason(tmp_path: Path) -> None:
     folder = OutputFolder(tmp_path)
     folder.prepare(PINS, force=False, resume=False)
     info = write_block(folder, 0, [3]).shard
-    aside = [SetAside("x.jsonl:7", "torn_line", "the last line is cut off", '{"a')]
+    aside = [Rejection("x.jsonl:7", "torn_line", "the last line is cut off", '{"a')]
     folder.report(BlockReport(0, info, Counters()), aside)
     assert (tmp_path / "quarantine" / "part-00000.jsonl").read_text() == (
         '{"origin":"x.jsonl:7","reason":"torn_line","detail":"the last line is cut off","record":"{\\"a"}\n'

@@ -99,17 +99,17 @@ def test_a_weight_sum_of_zero(refusal: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         ({"tie_word_embeddings": True}, "lm_head.weight is the embedding in one of them only"),
         ({"vocab_size": 9}, "the rows of embed_tokens.weight and lm_head.weight stand for different tokens"),
         ({"rope_theta": 1e6}, "rope_theta is null in "),
     ],
 )
-def test_configs_of_different_models(refusal: Callable[..., str], change: dict[str, Any], told: str) -> None:
+def test_configs_of_different_models(refusal: Callable[..., str], change: dict[str, Any], reported: str) -> None:
     tensors = {"w": bfloat16(1)}
     message = refusal(tensors, tensors, b={"config": {**CONFIG, **change}})
-    assert next(iter(change)) in message and told in message
+    assert next(iter(change)) in message and reported in message
 
 
 def test_configs_may_differ_in_how_they_were_saved(write_checkpoint: WriteCheckpoint, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def tokenizer(vocabulary: Any, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "told"),
+    ("one", "two", "reported"),
     [
         (tokenizer({"x": 0, "y": 1}), tokenizer({"x": 0, "y": 2}), "token 'y' has id 1 and 2"),
         (tokenizer({"x": 0, "y": 1}), tokenizer({"x": 0}), "token 'y' has id 1 and None"),
@@ -136,9 +136,9 @@ def tokenizer(vocabulary: Any, **more: Any) -> dict[str, Any]:
         ({"files": {"tokenizer.model": "x"}}, {"files": {"tokenizer.model": "y"}}, "their bytes"),
     ],
 )
-def test_vocabularies_that_differ(refusal: Callable[..., str], one: Any, two: Any, told: str) -> None:
+def test_vocabularies_that_differ(refusal: Callable[..., str], one: Any, two: Any, reported: str) -> None:
     message = refusal({"w": bfloat16(1)}, {"w": bfloat16(1)}, a=one, b=two)
-    assert message.startswith("vocabularies differ in ") and told in message
+    assert message.startswith("vocabularies differ in ") and reported in message
 
 
 def test_tokenizers_may_differ_in_what_the_last_caller_set(write_checkpoint: WriteCheckpoint, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_every_second_sample_of_a_comparison_goes_without_opener_and_both_rates_
 )
 def test_replies_are_kept_or_set_aside_by_class(run_cli, serve, prompts, tmp_path, style, kind):
     summary = distill(run_cli, prompts(3), tmp_path / "out", serve(style=style).url)
-    assert summary["set_aside"] == ({} if kind == "ok" else {kind: 3})
+    assert summary["rejected"] == ({} if kind == "ok" else {kind: 3})
     assert summary["out"] == (3 if kind == "ok" else 0)
     if kind == "drift":
         line = (tmp_path / "out" / "quarantine" / "part-00000.jsonl").read_text().splitlines()[0]
@@ -90,7 +90,7 @@ def test_replies_are_kept_or_set_aside_by_class(run_cli, serve, prompts, tmp_pat
 
 def test_what_the_server_refuses_among_its_answers_is_set_aside(run_cli, serve, prompts, tmp_path):
     summary = distill(run_cli, prompts(3), tmp_path / "out", serve(script=["400", "ok", "400"]).url)
-    assert (summary["out"], summary["set_aside"]) == (1, {"refused": 2})
+    assert (summary["out"], summary["rejected"]) == (1, {"refused": 2})
 
 
 def test_classes_that_are_asked_for_are_kept_with_their_class_on_the_record(run_cli, serve, prompts, tmp_path):
@@ -159,7 +159,7 @@ def test_questions_that_are_given_up_are_counted_and_asked_again_by_the_same_com
     server, source = serve(script=["ok", "500", "500"]), prompts(3)
     options = ("--attempts", "2", "--concurrency", "1")
     first = distill(run_cli, source, tmp_path / "out", server.url, *options)
-    assert (first["out"], first["set_aside"]) == (2, {"retry_exhausted": 1})
+    assert (first["out"], first["rejected"]) == (2, {"retry_exhausted": 1})
     second = distill(run_cli, source, tmp_path / "out", server.url, *options)
     assert (second["out"], second["teacher"]["answered"], second["teacher"]["kept"]) == (3, 1, 2)
 

@@ -14,13 +14,13 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.labelers.effort import Edges, EdgeTable
-from sft_toolkit.run_options import RunOptions
-from sft_toolkit.stages.base import Outcome
-from sft_toolkit.stages.effort import EffortStage
-from sft_toolkit.stages.effort_edges import FittedEdges, read_edges
-from sft_toolkit.stages.effort_fit import HISTOGRAM_SCHEMA, Histogram, fit_edges
-from sft_toolkit.stages.effort_lengths import CountedLengths, GivenLengths, length_source
-from sft_toolkit.stages.effort_store import LengthStore, RememberedLengths
+from sft_toolkit.running.options import RunOptions
+from sft_toolkit.stage import Outcome
+from sft_toolkit.stages.effort.apply import EffortStage
+from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
+from sft_toolkit.stages.effort.fit import HISTOGRAM_SCHEMA, Histogram, fit_edges
+from sft_toolkit.stages.effort.lengths import CountedLengths, GivenLengths, length_source
+from sft_toolkit.stages.effort.store import LengthStore, RememberedLengths
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,7 @@ def test_a_bad_length_stops_the_run_or_is_set_aside_and_its_neighbours_keep_thei
         labelled(batch)
     records, outcome = labelled(batch, quarantine=True)
     assert [(record.id, record.effort) for record in records] == [("a", "medium"), ("c", "none")]
-    assert outcome.counters.set_aside == {"bad_length": 1}
+    assert outcome.counters.rejected == {"bad_length": 1}
 
 
 def test_the_summary_counts_the_split_per_group_the_levels_and_the_degenerate_groups():

@@ -11,15 +11,15 @@ import pytest
 
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
-from sft_toolkit.labelers.agreement import agreement
-from sft_toolkit.run_options import RunOptions
-from sft_toolkit.stages.base import Outcome
-from sft_toolkit.stages.grade import GradeStage
-from sft_toolkit.stages.grade_collect import ColumnLabels, read_vote
-from sft_toolkit.stages.grade_fit import Report, fit_grader
-from sft_toolkit.stages.grade_labels import DEFAULT_LEVELS, LabelColumn, parse_levels, prompt_text, settle
-from sft_toolkit.stages.grade_model import read_grader, require_free
-from sft_toolkit.stages.grade_rubric import default_examples, default_rubric, messages
+from sft_toolkit.labelers.grading_metrics import agreement
+from sft_toolkit.running.options import RunOptions
+from sft_toolkit.stage import Outcome
+from sft_toolkit.stages.grade.apply import GradeStage
+from sft_toolkit.stages.grade.collect import ColumnLabels, read_vote
+from sft_toolkit.stages.grade.fit import Report, fit_grader
+from sft_toolkit.stages.grade.labels import DEFAULT_LEVELS, LabelColumn, parse_levels, prompt_text, settle
+from sft_toolkit.stages.grade.model import read_grader, require_free
+from sft_toolkit.stages.grade.rubric import default_examples, default_rubric, messages
 from sft_toolkit.teachers.replies import Reply
 
 COLUMN = LabelColumn("label", DEFAULT_LEVELS)
@@ -84,7 +84,7 @@ def test_labels_come_from_a_column_as_one_or_as_votes() -> None:
     assert votes.extra["difficulty_votes"] == ["easy", "hard", "hard"]
     assert votes.extra["difficulty_agreement"] == pytest.approx(2 / 3, abs=1e-4)
     assert "difficulty_confidence" not in votes.extra
-    assert outcome.counters.set_aside == {"unlabelled": 1}
+    assert outcome.counters.rejected == {"unlabelled": 1}
     with pytest.raises(RecordError, match=r"record x: label is 'tricky', not one of easy, medium, hard"):
         list(ColumnLabels(COLUMN).process([conversation(name="x", extra={"label": "tricky"})], outcome))
 

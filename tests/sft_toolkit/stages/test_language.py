@@ -1,4 +1,4 @@
-"""The language command in a real process: verdicts on records, counts, and what is set aside."""
+"""The language command in a real process: verdicts on records, counts, and what is rejected."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_drift_is_set_aside_with_the_first_offending_words_where_that_is_asked_f
         lines=[record("a", DRIFTING), record("b", GERMAN)],
     )
     assert [row["id"] for row in rows] == ["b"]
-    assert summary["set_aside"] == {"drift": 1}
+    assert summary["rejected"] == {"drift": 1}
     assert "Wait, let me check that again" in json.loads(aside.read_bytes())["detail"]
 
 

@@ -11,7 +11,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.json_text import encode
-from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.mask import MaskStage
 
 PAY = {"name": "pay", "parameters": {"type": "object", "properties": {"sum": {"type": "number"}}, "required": ["sum"]}}

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
-from sft_toolkit.run_options import RunOptions, Summary
-from sft_toolkit.shards.folder import ShardFolder
-from sft_toolkit.stages.mix import MixOptions, run_mix
-from sft_toolkit.stages.mix_choice import AS_ASKED, FILTERED, NOT_IN_MIXTURE, NOTE, apportion, choose, occurrence
-from sft_toolkit.stages.mix_file import Ingredient, Mixture, Range, read_mixture
-from sft_toolkit.stages.mix_records import GivenLengths
+from sft_toolkit.running.options import RunOptions, Summary
+from sft_toolkit.shards.shard_folder import ShardFolder
+from sft_toolkit.stages.mix.choice import AS_ASKED, FILTERED, NOT_IN_MIXTURE, NOTE, apportion, choose, occurrence
+from sft_toolkit.stages.mix.mixing import MixOptions, run_mix
+from sft_toolkit.stages.mix.mixture_file import Ingredient, Mixture, Range, read_mixture
+from sft_toolkit.stages.mix.record_rows import GivenLengths
 from tests.token_shards import Document, random_documents, write_token_folder
 
 
@@ -253,7 +253,7 @@ def test_token_rows_come_out_whole_in_input_order_with_numbered_copies(tmp_path:
         assert (accounts[name]["got"], accounts[name]["taken"]) == (sum(row["length"] for row in own), len(own))
     assert all(row["length"] <= 20 for row in rows if row["dataset"] == "tools")
     counters = summary.counters
-    assert counters.records_in - counters.set_aside.total() + counters.notes["copies"] == counters.records_out
+    assert counters.records_in - counters.rejected.total() + counters.notes["copies"] == counters.records_out
     manifest = ShardFolder(tmp_path / "M", "tokens").manifest
     assert (manifest["tokenizer"], manifest["chat_template"]) == ("t1", "c1")
     assert json.loads((tmp_path / "M" / "manifest.json").read_text())["accounts"] == summary.facts["mixture"]
@@ -324,7 +324,7 @@ def test_faulty_lengths_stop_the_run_or_are_set_aside_and_counted(tmp_path: Path
         run_mix(options, RunOptions(inputs=[str(path)], output=str(tmp_path / "M"), workers=1))
     run = RunOptions(inputs=[str(path)], output=str(tmp_path / "Q"), workers=1, quarantine=True)
     summary = run_mix(options, run)
-    assert summary.counters.set_aside == Counter(bad_length=3)
+    assert summary.counters.rejected == Counter(bad_length=3)
     assert summary.tokens == 12
     aside = (tmp_path / "Q" / "quarantine" / "part-00000.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"]["id"] for line in aside] == ["r1", "r2", "r3"]

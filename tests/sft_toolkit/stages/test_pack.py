@@ -12,12 +12,12 @@ import pytest
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.json_text import decode
-from sft_toolkit.run_options import RunOptions, Summary
+from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.shards.documents import DOCUMENT
-from sft_toolkit.shards.folder import ShardFolder
 from sft_toolkit.shards.packed_index import read_index
-from sft_toolkit.stages.pack import PackOptions, run_pack
-from sft_toolkit.stages.pack_scan import length_when_cut, shuffled
+from sft_toolkit.shards.shard_folder import ShardFolder
+from sft_toolkit.stages.pack.scan import length_when_cut, shuffled
+from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 from tests.token_shards import Document, random_documents, write_token_folder
 
 CAPACITY = 1000
@@ -193,14 +193,14 @@ def test_dropped_documents_are_counted_and_listed(long: Path, tmp_path: Path) ->
     summary = pack(long, tmp_path / "P", PackOptions(capacity=10, overlong="drop"))
     assert summary.counters.records_in == 5
     assert summary.counters.records_out == 1
-    assert summary.counters.set_aside == {"overlong": 4}
+    assert summary.counters.rejected == {"overlong": 4}
     aside = [decode(line) for line in (tmp_path / "P" / "quarantine" / "part-00000.jsonl").read_bytes().splitlines()]
     assert [entry["record"]["id"] for entry in aside] == [document.id for document in LONG[1:]]
 
 
 def test_quarantine_sets_over_long_documents_aside(long: Path, tmp_path: Path) -> None:
     summary = pack(long, tmp_path / "P", PackOptions(capacity=10), quarantine=True)
-    assert summary.counters.set_aside == {"overlong": 4}
+    assert summary.counters.rejected == {"overlong": 4}
 
 
 def test_a_truncated_document_never_ends_in_a_trained_half_turn(long: Path, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_truncated_document_never_ends_in_a_trained_half_turn(long: Path, tmp_
         "cut after a header": [False] + [True] * 4,
     }
     assert summary.counters.notes == {"truncated": 3}
-    assert summary.counters.set_aside == {"no_trained_tokens": 1}
+    assert summary.counters.rejected == {"no_trained_tokens": 1}
     assert all(row["loss_tokens"] == sum(row["loss_mask"]) for row in rows(tmp_path / "P"))
 
 
@@ -228,7 +228,7 @@ def test_a_cut_after_three_tokens_keeps_the_runs_that_end_by_then(mask: str, len
 def test_a_document_without_tokens_is_set_aside(tmp_path: Path) -> None:
     write_token_folder(tmp_path / "T", [Document("empty", [], []), Document("a", [1, 2], [False, True])])
     summary = pack(tmp_path / "T", tmp_path / "P")
-    assert summary.counters.set_aside == {"empty": 1}
+    assert summary.counters.rejected == {"empty": 1}
     assert [row["ids"] for row in rows(tmp_path / "P")] == [["a"]]
 
 

@@ -15,7 +15,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.shards.schemas import TOKENS, record_batch
-from sft_toolkit.stages.base import Outcome
+from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.render import RenderStage
 
 DROPS_HISTORY = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}
@@ -93,7 +93,7 @@ def test_train_last_trains_the_final_message_alone(tokenizer: str, outcome: Outc
     stage = RenderStage(tokenizer, train="last")
     rows = run(stage, outcome, conversation(*TWO), conversation(*TWO[:3]))
     assert [trained(stage, row) for row in rows] == ["<think>\nGedanke zwei.\n</think>\n\nZweite Antwort.<|im_end|>"]
-    assert outcome.counters.set_aside == {"no_trained_tokens": 1}
+    assert outcome.counters.rejected == {"no_trained_tokens": 1}
 
 
 def test_per_exchange_trains_each_exchange_as_if_it_were_the_last(
@@ -147,7 +147,7 @@ def test_a_document_of_exactly_max_tokens_fits(tokenizer: str, outcome: Outcome)
     (row,) = run(RenderStage(tokenizer), outcome, conversation(*TWO))
     assert len(run(RenderStage(tokenizer, max_tokens=row["length"]), outcome, conversation(*TWO))) == 1
     assert run(RenderStage(tokenizer, max_tokens=row["length"] - 1), outcome, conversation(*TWO)) == []
-    assert outcome.counters.set_aside == {"overlong": 1}
+    assert outcome.counters.rejected == {"overlong": 1}
 
 
 def test_truncation_keeps_whole_turns_and_cuts_ids_and_mask_alike(tokenizer: str, outcome: Outcome) -> None:
@@ -164,7 +164,7 @@ def test_truncation_keeps_whole_turns_and_cuts_ids_and_mask_alike(tokenizer: str
 def test_truncation_that_leaves_no_whole_turn_sets_the_record_aside(tokenizer: str, outcome: Outcome) -> None:
     stage = RenderStage(tokenizer, max_tokens=10, overlong="truncate")
     assert run(stage, outcome, conversation(*TWO)) == []
-    assert outcome.counters.set_aside == {"no_trained_tokens": 1}
+    assert outcome.counters.rejected == {"no_trained_tokens": 1}
 
 
 def test_faulty_records_are_set_aside_and_the_others_keep_their_order(tokenizer: str, outcome: Outcome) -> None:
@@ -174,7 +174,7 @@ def test_faulty_records_are_set_aside_and_the_others_keep_their_order(tokenizer:
     rows = run(RenderStage(tokenizer), outcome, *records)
     assert [row["loss_tokens"] > 0 for row in rows] == [True, True]
     assert rows[0]["length"] > rows[1]["length"]
-    assert outcome.counters.set_aside == {"image_part": 1}
+    assert outcome.counters.rejected == {"image_part": 1}
 
 
 def test_a_stage_goes_to_a_worker_and_renders_the_same(tokenizer: str, outcome: Outcome) -> None:

@@ -119,7 +119,7 @@ def test_a_record_that_differs_is_set_aside_where_that_is_asked_for(run_cli, ser
     quarantine = ("--mismatch", "quarantine", "--on-error", "quarantine", "--quarantine", tmp_path / "aside.jsonl")
     rows, summary, _ = verify(run_cli, serve, tmp_path, records, answers, *quarantine)
     assert [row["id"] for row in rows] == [records[0]["id"], records[2]["id"]]
-    assert summary["set_aside"] == {"call_not_derived": 2}
+    assert summary["rejected"] == {"call_not_derived": 2}
 
 
 def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path, shared):
@@ -131,19 +131,19 @@ def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path, shared
 
 
 @pytest.mark.parametrize(
-    ("script", "kept", "set_aside"),
+    ("script", "kept", "rejected"),
     [
         (["ok", "ok", "422"], True, {}),
         (["ok", "422", "422"], None, {"no_answer": 1}),
         (["ok", "truncated", "truncated"], None, {"no_answer": 1}),
     ],
 )
-def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path, shared, script, kept, set_aside):
+def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path, shared, script, kept, rejected):
     (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
     answers = {given["messages"][-1]["reasoning"]: native(calls_of(given))}
     options = ("--votes", "3", "--concurrency", "1")
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers, *options, script=script)
-    assert summary["set_aside"] == set_aside
+    assert summary["rejected"] == rejected
     assert ["reasoning" in row["messages"][-1] for row in rows] == ([] if kept is None else [kept])
 
 
@@ -161,4 +161,4 @@ def test_a_refusal_is_no_derivation_and_sets_the_record_aside(run_cli, serve, tm
     (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
     answers = {given["messages"][-1]["reasoning"]: {"content": None, "refusal": "no"}}
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers)
-    assert (rows, summary["set_aside"]) == ([], {"no_answer": 1})
+    assert (rows, summary["rejected"]) == ([], {"no_answer": 1})

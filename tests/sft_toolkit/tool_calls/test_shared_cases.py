@@ -67,13 +67,13 @@ def test_turns_are_masked_as_the_case_expects(name: str) -> None:
 def test_failures_are_told_as_the_case_expects(name: str) -> None:
     conversation = loaded(name)
     results = pair_results(conversation.messages).results
-    told = {
+    reported = {
         call.id: failed(results.get((turn, index)))
         for turn, message in enumerate(conversation.messages)
         for index, call in enumerate(message.tool_calls)
     }
     for call_id, expected in CASES[name]["expect"]["failed"].items():
-        assert told[call_id] is expected
+        assert reported[call_id] is expected
 
 
 @pytest.mark.parametrize("name", ids("verify.equal"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sft_toolkit.training.ranks import Ranks, joined_ranks
+from sft_toolkit.training.processes import Ranks, joined_ranks
 from tests.sft_toolkit.training.tiny import counting_documents, write_packed
 
 

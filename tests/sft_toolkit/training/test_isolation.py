@@ -24,7 +24,7 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
 from sft_toolkit.training.model import PackedModel, load_sharded, read_config
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
-from sft_toolkit.training.ranks import Ranks
+from sft_toolkit.training.processes import Ranks
 from sft_toolkit.training.reader import Reader
 from sft_toolkit.training.sequences import PackedFolder
 from tests.sft_toolkit.training.tiny import tiny_config

@@ -7,7 +7,7 @@ import torch
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.training.launch import launch
-from sft_toolkit.training.ranks import joined_ranks
+from sft_toolkit.training.processes import joined_ranks
 
 
 def test_more_ranks_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,14 +21,14 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.mergemix.candidates import Mixture
+from sft_toolkit.mergemix.merge import Sources, write_merges
 from sft_toolkit.packers import FILLER, plan_for
-from sft_toolkit.souping.merge import Sources, write_merges
-from sft_toolkit.souping.mixtures import Mixture
 from sft_toolkit.souping.writing import OutputOptions
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
-from sft_toolkit.training.run import require_work_for_all, train
-from sft_toolkit.training.run_folder import RunFolder
 from sft_toolkit.training.sequences import PackedFolder
+from sft_toolkit.training.train import require_work_for_all, train
+from sft_toolkit.training.training_folder import RunFolder
 from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
 from tests.token_shards import Document
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from transformers import LlamaConfig, PreTrainedConfig, Qwen3Config, Qwen3MoeConfig
 
-from sft_toolkit.run_options import RunOptions
-from sft_toolkit.stages.pack import PackOptions, run_pack
+from sft_toolkit.running.options import RunOptions
+from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 from tests.token_shards import Document, write_token_folder
 
 VOCABULARY = 256

@@ -1,0 +1,127 @@
+"""What scores of merges say about mixtures: their order, a regression, proposals, and whether to trust any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.mergemix.candidates import Mixture
+from sft_toolkit.mergemix.proposals import Proposal, propose
+from sft_toolkit.mergemix.rank_correlation import Floats
+from sft_toolkit.mergemix.surrogate import Surrogate, fit_surrogate
+from sft_toolkit.mergemix.verdict import RankCheck, Verdict, check_ranks, pooled_noise, unchecked_warning
+
+Repeated = Mapping[str, Sequence[float]]
+"""Each mixture's scores, one for each time that its model was scored."""
+
+
+@dataclass(frozen=True)
+class RankOptions:
+    """`noise` is the standard deviation of one score, for when no model was scored twice."""
+
+    surrogate: str = "auto"
+    proposals: int = 3
+    lower_is_better: bool = False
+    noise: float | None = None
+    draws: int = 2_000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`scores` of mixtures by id, best first; `check` where at least one mixture was trained."""
+
+    clusters: list[str]
+    scores: dict[str, float]
+    surrogate: Surrogate
+    proposals: list[Proposal]
+    check: RankCheck | None
+    noise: float | None
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.check.verdict if self.check else Verdict.UNCHECKED
+
+    @property
+    def warnings(self) -> list[str]:
+        found = [unchecked_warning(len(self.clusters), self.check)]
+        if not self.surrogate.explains:
+            found.append("the regression foresees unseen scores no better than their mean does: distrust its proposals")
+        return [warning for warning in found if warning]
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs; numbers that are not defined are null."""
+        return {
+            "verdict": self.verdict.value,
+            "check": None if self.check is None else _defined(asdict(self.check)),
+            "noise": self.noise,
+            "regression": {
+                "model": self.surrogate.name,
+                "leave_one_out_error": self.surrogate.error,
+                "error_of_the_mean": self.surrogate.baseline_error,
+            },
+            "candidates": [{"id": name, "score": score} for name, score in self.scores.items()],
+            "proposals": [
+                {
+                    "weights": {
+                        cluster: round(float(weight), 4)
+                        for cluster, weight in zip(self.clusters, proposal.weights, strict=True)
+                    },
+                    "expected": proposal.expected,
+                    "interval": list(proposal.interval),
+                }
+                for proposal in self.proposals
+            ],
+            "warnings": self.warnings,
+        }
+
+
+def rank_mixtures(mixtures: Sequence[Mixture], merged: Repeated, trained: Repeated, options: RankOptions) -> Ranking:
+    """Rank the mixtures that have a merged score. Raises ToolkitError where a score belongs to no mixture."""
+    by_id = {mixture.id: mixture for mixture in mixtures}
+    stranger = next((name for name in (*merged, *trained) if name not in by_id), None)
+    if stranger:
+        raise ToolkitError(f"a score belongs to {stranger}, which is no mixture")
+    clusters = list(mixtures[0].weights)
+    means = {name: float(np.mean(scores)) for name, scores in merged.items()}
+    names = sorted(means, key=lambda name: (means[name] if options.lower_is_better else -means[name], name))
+    points = np.array([[float(by_id[name].weights[cluster]) for cluster in clusters] for name in names])
+    surrogate = fit_surrogate(options.surrogate, points, np.array([means[name] for name in names]))
+    return Ranking(
+        clusters,
+        {name: means[name] for name in names},
+        surrogate,
+        propose(surrogate, points, options.proposals, options.lower_is_better, options.seed),
+        _check(merged, trained, options),
+        _noise(merged, options),
+    )
+
+
+def _check(merged: Repeated, trained: Repeated, options: RankOptions) -> RankCheck | None:
+    both = sorted(merged.keys() & trained.keys())
+    if not both:
+        return None
+    noises = []
+    for scores in (merged, trained):
+        noise = _noise(scores, options)
+        repeats = np.mean([len(scores[name]) for name in both])
+        noises.append(None if noise is None else noise / float(np.sqrt(repeats)))
+    known = None if noises[0] is None or noises[1] is None else (noises[0], noises[1])
+    return check_ranks(_means(merged, both), _means(trained, both), known, options.draws, options.seed)
+
+
+def _means(scores: Repeated, names: Sequence[str]) -> Floats:
+    return np.array([np.mean(scores[name]) for name in names])
+
+
+def _noise(scores: Repeated, options: RankOptions) -> float | None:
+    measured = pooled_noise(list(scores.values()))
+    return options.noise if measured is None else measured
+
+
+def _defined(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in values.items()}

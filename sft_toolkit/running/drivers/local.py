@@ -1,0 +1,102 @@
+"""Run work over tasks in local processes. Results come back in the order of the tasks, however many workers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.synchronize import Event
+from types import FrameType
+from typing import Any, TypeVar
+
+from sft_toolkit.errors import ToolkitError
+from sft_toolkit.running.drivers.window import in_order
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def available_workers() -> int:
+    """Number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: int) -> Iterator[Result]:
+    """Yield `work(task)` for each task, in order; at most a few tasks per worker are taken ahead of their turn.
+
+    With one worker, or a single task, everything runs in this process. Else each worker is sent `work` once, so that
+    what it builds and keeps (a tokenizer, compiled schemas) serves all of that worker's tasks. The first error, in
+    task order, ends the run and the tasks already begun. Raises ToolkitError when a worker process dies.
+    """
+    first = list(itertools.islice(tasks, 2))
+    tasks = itertools.chain(first, tasks)
+    if workers <= 1 or len(first) < 2:
+        yield from map(work, tasks)
+        return
+    others = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("forkserver")
+    stopping = context.Event()
+    pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work, stopping))
+    try:
+        yield from in_order(tasks, lambda task: pool.submit(_run_task, task), Future.result, workers)
+        pool.shutdown()
+    except BaseException as end:
+        stopping.set()
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        pool.shutdown(cancel_futures=True)
+        if isinstance(end, BrokenProcessPool):
+            raise ToolkitError(
+                "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
+            ) from end
+        raise
+
+
+_worker: dict[str, Any] = {}
+
+
+class _Stopped(BaseException):
+    """Ends a task whose result nobody waits for."""
+
+
+def _run_task(task: Any) -> Any:
+    if _worker["stopping"].is_set():
+        return None
+    try:
+        _worker["busy"] = True
+        return _worker["work"](task)
+    finally:
+        _worker["busy"] = False
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """End the task, never the process: killed while it sends a result, it would leave the pool waiting for the rest."""
+    if _worker["busy"]:
+        raise _Stopped
+
+
+def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
+    """Workers leave Ctrl-C to the parent, end when it does, and do not multiply threads on top of processes."""
+    _worker.update(work=work, stopping=stopping, busy=False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    for name in ("RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
+    with contextlib.suppress(ImportError):
+        import pyarrow as pa
+
+        pa.set_cpu_count(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,88 @@
+"""What the commands share: the options of a run, and the summary of what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sft_toolkit.running.drivers import run_ordered
+from sft_toolkit.shards.sources import STDIN
+from sft_toolkit.stage import Counters, Progress
+
+ROWS_PER_SHARD = 10_000
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What every stage command shares. `origins` says, per option, where its value came from."""
+
+    inputs: list[str] = field(default_factory=lambda: [STDIN])
+    stdin_copy: Path | None = None
+    output: str = STDIN
+    source_format: str = "auto"
+    seed: int = 0
+    workers: int = 0
+    rows_per_shard: int = ROWS_PER_SHARD
+    part: tuple[int, int] = (0, 1)
+    quarantine: bool = False
+    quarantine_file: str | None = None
+    force: bool = False
+    resume: bool = False
+    dry_run: bool = False
+    driver: str = "local"
+    reported: str = "text"
+    options: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    progress: Callable[[Progress], None] = lambda progress: None
+
+    def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
+        """Yield `work(task)` for each task, in order, from the chosen driver."""
+        return run_ordered(self.driver, tasks, work, self.workers)
+
+    @property
+    def resolved_options(self) -> dict[str, Any]:
+        """Each option's value and where that came from, as the manifest tells it."""
+        return {
+            name: {"value": value, "from": self.origins.get(name, "default")} for name, value in self.options.items()
+        }
+
+    @property
+    def goes_on(self) -> bool:
+        """True where a shard folder that was begun is gone on with: by --resume, or by another part of an array job."""
+        return self.resume or self.part[1] > 1
+
+    @property
+    def to_folder(self) -> bool:
+        return self.output != STDIN and not self.output.endswith((".jsonl", ".jsonl.gz", ".jsonl.zst"))
+
+
+@dataclass
+class Summary:
+    """What a run did, for a person (and, with `to_json`, for a program)."""
+
+    stage: str
+    output: str
+    counters: Counters
+    seconds: float
+    tokens: int = 0
+    shards: int = 0
+    finished_before: bool = False
+    complete: bool = True
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "output": self.output,
+            **self.counters.to_json(),
+            "tokens": self.tokens,
+            "shards": self.shards,
+            "seconds": round(self.seconds, 3),
+            "complete": self.complete,
+            **self.facts,
+        }

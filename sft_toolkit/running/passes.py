@@ -1,0 +1,110 @@
+"""Reading: the rows of a block as conversations in bounded batches, and passes over all records that write nothing."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from sft_toolkit.conversation import Conversation
+from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.formats import parse_record
+from sft_toolkit.running.options import RunOptions
+from sft_toolkit.shards.segments import Row
+from sft_toolkit.shards.sources import Block, Source, copy_stdin
+from sft_toolkit.stage import Counters, Outcome
+
+_BATCH_ROWS = 256
+_BATCH_BYTES = 16 << 20
+DRY_RUN_ROWS = 256
+
+Measured = TypeVar("Measured")
+Batches = Iterator[list[Conversation]]
+
+
+@contextmanager
+def readable_twice(run: RunOptions, rows: int = sys.maxsize) -> Iterator[RunOptions]:
+    """The run, with a temporary copy of the first `rows` of standard input where it reads that: for two passes."""
+    if Source(run.inputs).repeatable:
+        yield run
+        return
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
+        yield replace(run, stdin_copy=copy_stdin(Path(folder), rows))
+
+
+def input_blocks(run: RunOptions, spool: Path) -> Iterator[Block]:
+    """The blocks of the run's inputs; of a dry run, one block with the first rows."""
+    source = Source(run.inputs, run.stdin_copy)
+    if run.dry_run:
+        return itertools.islice(source.blocks(DRY_RUN_ROWS, spool), 1)
+    return source.blocks(run.rows_per_shard, spool)
+
+
+def measure_blocks(
+    measure: Callable[[Batches, Outcome], Measured], run: RunOptions
+) -> Iterator[tuple[Measured, Counters]]:
+    """What `measure` finds in the batches of each block, in order, and the block's account; nothing is written.
+
+    For passes that look at all records before a stage can begin; a dry run looks at the first ones. Raises as
+    `run_stage` does.
+    """
+    work = partial(_measure_block, measure, run.quarantine, run.source_format)
+    empty = True
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        for measured in run.drive(input_blocks(run, Path(spool)), work):
+            empty = False
+            yield measured
+    if empty:
+        raise no_records(run)
+
+
+def _measure_block(
+    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, source_format: str, block: Block
+) -> tuple[Measured, Counters]:
+    outcome = Outcome(quarantine)
+    measured = measure(read_batches(block, outcome, source_format), outcome)
+    block.discard()
+    return measured, outcome.counters
+
+
+def read_batches(block: Block, outcome: Outcome, source_format: str) -> Batches:
+    """The block's conversations in bounded batches; rows that cannot be read are reported to `outcome`."""
+    batch: list[Conversation] = []
+    size = 0
+    for row in block.read():
+        outcome.counters.records_in += 1
+        conversation = _parsed(row, outcome, source_format)
+        if conversation is None:
+            continue
+        batch.append(conversation)
+        size += row.size
+        if len(batch) == _BATCH_ROWS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _parsed(row: Row, outcome: Outcome, source_format: str) -> Conversation | None:
+    try:
+        if row.error is not None:
+            raise row.error
+        conversation = parse_record(row.record, source_format)
+    except RecordError as error:
+        outcome.unreadable(row.origin, error, row.record)
+        return None
+    conversation.origin = row.origin
+    for note in conversation.notes:
+        outcome.note(note)
+    return conversation
+
+
+def no_records(run: RunOptions) -> ToolkitError:
+    """The error for inputs without a single record."""
+    return ToolkitError(f"{', '.join(run.inputs)}: no records", "is the input empty?")

@@ -1,0 +1,56 @@
+"""`effort label`: fit, then label, in two passes over the same records."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from sft_toolkit.running.options import RunOptions, Summary
+from sft_toolkit.running.passes import DRY_RUN_ROWS, readable_twice
+from sft_toolkit.running.runner import require_output, run_stage
+from sft_toolkit.shards.output import EFFORT_EDGES, begun_otherwise
+from sft_toolkit.stages.effort.apply import EffortStage
+from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
+from sft_toolkit.stages.effort.fit import fit_edges
+from sft_toolkit.stages.effort.lengths import LengthSource
+from sft_toolkit.stages.effort.store import LengthStore
+
+
+def fit_and_label(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdges]:
+    """Fit on the inputs of the run and label them, or go on with labelling where an earlier run has fitted.
+
+    A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. Raises as
+    `runner.run_stage` does.
+    """
+    if run.dry_run:
+        return _preview(lengths, run)
+    require_output(run, known=run.goes_on)
+    edges = _kept_edges(lengths, run)
+    if edges is not None:
+        return run_stage(EffortStage(lengths, edges, run.seed), run), edges
+    with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
+        store = LengthStore()
+        edges, _ = fit_edges(lengths, kept, store)
+        return run_stage(EffortStage(store.save(Path(folder), lengths), edges, run.seed), kept), edges
+
+
+def _preview(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdges]:
+    with readable_twice(run, DRY_RUN_ROWS) as kept:
+        edges, counters = fit_edges(lengths, kept)
+        summary = run_stage(EffortStage(lengths, edges, run.seed), kept)
+    summary.facts["fitted_on_first"] = counters.records_in
+    return summary, edges
+
+
+def _kept_edges(lengths: LengthSource, run: RunOptions) -> FittedEdges | None:
+    """The edges in the folder that the run goes on with; that inputs and options are those of then, it checks itself.
+
+    They are there once the folder is pinned to them. Raises UsageError for lengths from elsewhere.
+    """
+    path = Path(run.output) / EFFORT_EDGES
+    if run.force or not (run.to_folder and run.goes_on and path.is_file()):
+        return None
+    edges = read_edges(path)
+    if edges.lengths != lengths.identity:
+        raise begun_otherwise(Path(run.output))
+    return edges

@@ -1,0 +1,115 @@
+"""A training run, as each of its ranks goes through it."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from transformers import PreTrainedConfig
+from transformers.utils import logging
+
+from sft_toolkit.draws import key
+from sft_toolkit.errors import UsageError
+from sft_toolkit.packers import Plan, plan_for
+from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
+from sft_toolkit.training.evaluation import Evaluation
+from sft_toolkit.training.export import export
+from sft_toolkit.training.flops import Flops
+from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
+from sft_toolkit.training.model import PackedModel, load_sharded, read_config
+from sft_toolkit.training.options import Recipe, TrainOptions
+from sft_toolkit.training.order import Figures, Order
+from sft_toolkit.training.processes import Ranks, joined_ranks
+from sft_toolkit.training.reader import Reader
+from sft_toolkit.training.rendering_check import rendering_warnings
+from sft_toolkit.training.reports import Report, open_reports
+from sft_toolkit.training.sequences import PackedFolder
+from sft_toolkit.training.trainer import Trainer
+from sft_toolkit.training.training_folder import RunFolder, pins_of
+
+
+def train(options: TrainOptions) -> None:
+    """Train on all ranks that a launcher started, else in this process, and export the model.
+
+    Raises UsageError and ToolkitError on the first rank that meets the fault, SystemExit on the others, and
+    SystemExit(143) or (130) after SIGTERM or SIGINT, once the state is saved.
+    """
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    with joined_ranks() as ranks, ExitStack() as held:
+        config = read_config(options.source)
+        require_supported(config)
+        require_no_dropout(config)
+        reader = _open(options.packed, config, ranks, options.checksums)
+        folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
+        if ranks.leads:
+            held.enter_context(folder.lock())
+        if ranks.leads and not options.quiet:
+            for warning in rendering_warnings(options.packed, options.source):
+                print(f"warning: {warning}", file=sys.stderr)
+        model = _train(options, config, ranks, folder, reader)
+        export(model, config, options.source, folder.model, ranks)
+        if ranks.leads and not options.quiet:
+            print(f"model -> {folder.model}", file=sys.stderr)
+
+
+def require_work_for_all(packed: PackedFolder, ranks: int) -> None:
+    """Raise UsageError where there are fewer sequences than ranks: one of them would only wait."""
+    if len(packed) < ranks:
+        raise UsageError(f"{packed.path}: {len(packed)} sequences for {ranks} ranks", "use fewer ranks")
+
+
+def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:
+    """The plan that a run begins with on `ranks` ranks."""
+    return plan_for(recipe.order, packed.index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
+
+
+def _train(
+    options: TrainOptions, config: PreTrainedConfig, ranks: Ranks, folder: RunFolder, reader: Reader
+) -> PackedModel:
+    recipe = options.recipe
+    require_work_for_all(reader.packed, ranks.count)
+    planned_ranks, done = _beginning(ranks, folder, options.resume)
+    order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
+    evaluated = _open(options.evaluation, config, ranks, options.checksums) if options.evaluation else None
+    model = load_sharded(options, config, ranks.mesh)
+    require_isolation(model, bf16=recipe.bf16, device=ranks.device)
+    torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
+    figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed.index))
+    trainer = Trainer(options, ranks, model, reader, order, figures)
+    checkpoints = Checkpoints(folder.checkpoints, ranks, options.keep)
+    if done:
+        trainer.resume(checkpoints, done)
+    reports: list[Report] = []
+    if ranks.leads:
+        folder.pin(planned_ranks)
+        reports = open_reports(options, trainer.done, trainer.steps)
+    try:
+        trainer.run(checkpoints, reports, Evaluation(evaluated, ranks) if evaluated else None)
+    finally:
+        for report in reports:
+            report.close()
+    return model
+
+
+def _open(path: Path, config: PreTrainedConfig, ranks: Ranks, checksums: bool) -> Reader:
+    """A packed folder that the model can take; its shards' checksums are shared out over the ranks."""
+    packed = PackedFolder(path)
+    if checksums:
+        packed.verify(range(ranks.rank, len(packed.folder.paths), ranks.count))
+    reader = Reader.of(packed, config, ranks.device)
+    reader.require_fitting_documents()
+    return reader
+
+
+def _beginning(ranks: Ranks, folder: RunFolder, resume: bool) -> tuple[int, int]:
+    """The ranks that the plan is made for, and the steps that are done; one rank looks into the folder for all."""
+    found = [0, 0]
+    if ranks.leads:
+        done = max(complete_steps(folder.checkpoints), default=0) if resume else 0
+        found = [folder.planned_ranks(ranks.count, resume=resume), done]
+    dist.broadcast_object_list(found, src=0, group=ranks.background)
+    return found[0], found[1]
