@@ -91,7 +91,7 @@ class _Mixing:
     def _write_shards(self, pins: dict[str, Any], folder: OutputFolder) -> Summary:
         run = self._run
         with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
-            choice, portions = self._first_pass(Path(spool), folder.rejected)
+            choice, portions = self._first_pass(Path(spool), folder.reject)
             tasks = Counted(pieces(portions, run.rows_per_shard))
             reports, ledger = [], IdLedger()
             for report in write_blocks(folder, tasks, PieceWriter(self._material, folder), run, discard=Piece.discard):
