@@ -150,7 +150,7 @@ $(MIXES)/merges/mixtures.jsonl: $(MIXES)/candidates.jsonl $(CLUSTER_NAMES:%=$(MI
 	$(SFT) mergemix merge --base $(LAB)/base/run/model --mixtures $< -o $(@D) --force \
 	  $(foreach name,$(CLUSTER_NAMES),--specialist $(name)=$(MIXES)/runs/$(name)/model)
 
-# The scores themselves are no targets: they grow line by line, and an interrupted evaluation goes on with them.
+# The scores themselves are no targets: they grow line by line, and an interrupted evaluation resumes from them.
 $(MIXES)/merges.scored: $(MIXES)/merges/mixtures.jsonl $(LAB)/tokens/heldout/manifest.json
 	$(SFT) mergemix score $(<D) --held-out $(LAB)/tokens/heldout
 	touch $@

@@ -48,7 +48,7 @@ def compare(what: str, seconds: float, bound: str, bound_seconds: float) -> None
 
 
 def exchanges(rows: int) -> pl.DataFrame:
-    """Lognormal lengths whose median hangs on the data set and whose spread over difficulties reaches 31x."""
+    """Lognormal lengths whose median depends on the data set and whose range over difficulties reaches 31x."""
     rng = np.random.default_rng(0)
     dataset, difficulty = rng.integers(0, DATASETS, rows), rng.integers(0, DIFFICULTIES, rows)
     medians = np.exp(np.linspace(np.log(27), np.log(90_223), DATASETS))[dataset] * 31 ** (difficulty / 4 - 0.5)

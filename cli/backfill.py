@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
@@ -25,4 +25,4 @@ def backfill(
     from sft_toolkit.teachers.ask_then_judge import run_with_teacher
 
     stage = BackfillStage(teacher.plain_asking, teacher.journal, language=language, min_words=min_words)
-    tell(run_with_teacher(stage, run, teacher.options), run)
+    report_summary(run_with_teacher(stage, run, teacher.options), run)

@@ -59,7 +59,7 @@ def check(
         _print_findings(findings)
     wrong = sum(finding.level == "error" for finding in findings)
     if wrong:
-        raise ToolkitError(f"{tokenizer}: {wrong} of {len(findings)} findings are errors", "mend these before training")
+        raise ToolkitError(f"{tokenizer}: {wrong} of {len(findings)} findings are errors", "fix these before training")
 
 
 def _print_findings(findings: list[Finding]) -> None:

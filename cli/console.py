@@ -127,6 +127,6 @@ class _ProgressLine:
         if now - self._shown < _PROGRESS_SECONDS:
             return
         self._shown = now
-        text = f"{self._name}: {progress.reported(now - self._begun)}"
+        text = f"{self._name}: {progress.line(now - self._begun)}"
         end = "" if on_terminal() else "\n"
         print(f"\r\033[K{text}" if on_terminal() else text, end=end, file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
@@ -56,6 +56,6 @@ def distill(
     )
     summary = run_with_teacher(stage, run, teacher.options)
     summary.facts["language"] = language_rates(summary.counters)
-    tell(summary, run)
-    if run.reported == "text" and summary.counters.splits:
+    report_summary(summary, run)
+    if run.summary_format == "text" and summary.counters.splits:
         print_table(f"traces that stay in {language}", RATES_HEADER, rates_rows(summary.counters))

@@ -10,7 +10,7 @@ import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table
 from sft_toolkit.cli.options import Force, reading_command, stage_command
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def fit(
             "no exchange holds reasoning: there is nothing to fit", "see kolibri-sft convert for formats"
         )
     edges.write(output)
-    _tell_fit(edges, counters, output, run.reported)
+    _report_fit(edges, counters, output, run.summary_format)
 
 
 @app.command()
@@ -91,15 +91,15 @@ def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
     from sft_toolkit.stages.effort.report import SPLIT_HEADER, degenerate_groups, split_rows
 
     summary.facts["degenerate_groups"] = degenerate_groups(edges)
-    tell(summary, run)
-    if run.reported == "text" and summary.counters.splits:
+    report_summary(summary, run)
+    if run.summary_format == "text" and summary.counters.splits:
         if "fitted_on_first" in summary.facts:
             print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
         print_table(title, SPLIT_HEADER, split_rows(summary.counters, edges))
 
 
-def _tell_fit(edges: FittedEdges, counters: Counters, output: Path, form: str) -> None:
+def _report_fit(edges: FittedEdges, counters: Counters, output: Path, form: str) -> None:
     from sft_toolkit.stages.effort.report import EDGES_HEADER, degenerate_groups, edges_rows
 
     if form == "json":

@@ -9,7 +9,7 @@ import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
 from sft_toolkit.cli.options import Force, Seed, reading_command, require_choice, stage_command
-from sft_toolkit.cli.run_and_report import execute, tell
+from sft_toolkit.cli.run_and_report import execute, report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
@@ -36,7 +36,7 @@ def collect(
     levels: Levels = _LEVELS,
     votes: Annotated[int, typer.Option(help="Times that the teacher is asked; the median counts.", min=1)] = 1,
     rubric: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text that tells the teacher how to grade.")
+        Path | None, typer.Option(metavar="FILE", help="Instructions to the teacher: how to grade.")
     ] = None,
 ) -> None:
     """Collect labels to learn from: from a teacher that is asked by a rubric, or from a column."""
@@ -52,7 +52,7 @@ def collect(
         from sft_toolkit.stages.grade.labels import LabelColumn
 
         summary = execute(ColumnLabels(LabelColumn(str(label_column), names)), run)
-    _tell_levels(summary, run, names)
+    _report_levels(summary, run, names)
 
 
 @app.command()
@@ -80,7 +80,7 @@ def fit(
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)
     grader.write(output)
-    _tell_fit(report, counters, output, run.reported)
+    _report_fit(report, counters, output, run.summary_format)
 
 
 @app.command()
@@ -94,7 +94,7 @@ def apply(
     from sft_toolkit.stages.grade.apply import GradeStage
 
     stage = GradeStage(str(model), keep)
-    _tell_levels(execute(stage, run), run, tuple(stage.facts()["levels"]))
+    _report_levels(execute(stage, run), run, tuple(stage.facts()["levels"]))
 
 
 def _asked(
@@ -113,7 +113,7 @@ def _asked(
         votes=votes,
     )
     summary = run_with_teacher(stage, run, teacher.options)
-    tell(summary, run)
+    report_summary(summary, run)
     return summary
 
 
@@ -124,10 +124,10 @@ def _rubric(path: Path) -> str:
         raise ToolkitError(f"{path}: cannot be read", "--rubric takes a text file") from fault
 
 
-def _tell_levels(summary: Summary, run: RunOptions, levels: tuple[str, ...]) -> None:
+def _report_levels(summary: Summary, run: RunOptions, levels: tuple[str, ...]) -> None:
     """How the labels split, per data set."""
     splits = summary.counters.splits
-    if run.reported != "text" or not splits:
+    if run.summary_format != "text" or not splits:
         return
     rows = [
         (name, split.total(), *(split[level] / split.total() for level in levels))
@@ -136,7 +136,7 @@ def _tell_levels(summary: Summary, run: RunOptions, levels: tuple[str, ...]) -> 
     print_table("labels, as shares", ("data set", "records", *levels), rows)
 
 
-def _tell_fit(report: Report, counters: Counters, output: Path, form: str) -> None:
+def _report_fit(report: Report, counters: Counters, output: Path, form: str) -> None:
     if form == "json":
         print_json({"stage": "grade fit", "output": str(output), **counters.to_json(), **report.to_json()})
     elif form == "text":

@@ -14,7 +14,7 @@ class SectionedCommand(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {}
         parameters: list[Any] = self.get_params(ctx)
         for parameter in parameters:
-            # The names of variables follow one rule, reported in the README; repeated they would bury the help.
+            # Environment variables follow one rule, stated in the README; repeated here they would bury the help.
             parameter.show_envvar = False
             record = parameter.get_help_record(ctx)
             if record is not None:

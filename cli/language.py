@@ -8,7 +8,7 @@ import typer
 
 from sft_toolkit.cli.console import print_table
 from sft_toolkit.cli.options import stage_command
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
@@ -27,6 +27,6 @@ def language(
 
     summary = run_stage(LanguageStage(language, drop), run)
     summary.facts["language"] = language_rates(summary.counters)
-    tell(summary, run)
-    if run.reported == "text" and summary.counters.splits:
+    report_summary(summary, run)
+    if run.summary_format == "text" and summary.counters.splits:
         print_table(f"reasoning that stays in {language}", RATES_HEADER, rates_rows(summary.counters))

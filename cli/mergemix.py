@@ -21,7 +21,7 @@ from sft_toolkit.cli.model_options import (
     output_options,
     require_torch,
 )
-from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, reported
+from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, summary_format
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def merge(
     options = output_options(dtype, max_shard_size, threads, force)
     with elements_shown("merge", quiet or json) as advance:
         write_merges(sources, wanted, output, options, deferred, advance)
-    if reported(quiet, json) == "json":
+    if summary_format(quiet, json) == "json":
         print_json({"output": str(output), "mixtures": [mixture.to_json() for mixture in wanted]})
     elif not quiet:
         rows = [(mixture.id, *map(float, mixture.weights.values())) for mixture in wanted]
@@ -103,7 +103,7 @@ def score(
         str | None, typer.Option(help="Or by 'CMD {model}', which prints a number or JSON on its last line.")
     ] = None,
     score_timeout: ScoreTimeout = None,
-    repeats: Annotated[int, typer.Option(help="Evaluations of each model; two or more tell the noise.", min=1)] = 1,
+    repeats: Annotated[int, typer.Option(help="Evaluations of each model; two or more measure the noise.", min=1)] = 1,
     trained: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Score trained models FOLDER/ID instead of the merges.")
     ] = None,
@@ -112,7 +112,7 @@ def score(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Score every merged or trained model by its held-out loss or by a command; a second run goes on with the rest.
+    """Score every merged or trained model by its held-out loss or by a command; a second run resumes with the rest.
 
     The loss is that of the tokens that train would train, each document on its own: one for each data set in TOKENS,
     called loss/NAME, and their mean, called loss.
@@ -122,18 +122,18 @@ def score(
     from sft_toolkit.mergemix.score_journal import MERGED, TRAINED, open_journal
     from sft_toolkit.mergemix.scoring import merged_models, score_models, trained_models
 
-    def tell(name: str, scores: Scores) -> None:
+    def show(name: str, scores: Scores) -> None:
         if not quiet:
             print(f"{name}: {', '.join(f'{metric} {value:g}' for metric, value in scores.items())}", file=sys.stderr)
 
-    def tell_fault(name: str, fault: ToolkitError) -> None:
+    def show_fault(name: str, fault: ToolkitError) -> None:
         print_error(f"{name}: {fault.message}", fault.hint)
 
     scorer = _scorer(held_out or [], score_command, score_timeout, repeats)
     folder = open_merges(merges)
     journal = open_journal(merges / (TRAINED if trained else MERGED))
     models = trained_models(folder, trained) if trained else merged_models(folder, threads)
-    ran = score_models(models, scorer, journal, repeats, tell, tell_fault)
+    ran = score_models(models, scorer, journal, repeats, show, show_fault)
     if not quiet:
         print(f"{ran} evaluations -> {journal.path}", file=sys.stderr)
 

@@ -9,7 +9,7 @@ import typer
 
 from sft_toolkit.cli.console import print_table, print_warning
 from sft_toolkit.cli.options import stage_command
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def mix(
     if weights is not None:
         wanted = _reweighted(wanted, weights)
     summary = run_mix(MixOptions(wanted, _measure(tokenizer, length_column), listed), run)
-    tell(summary, run)
-    if run.reported == "text" and not summary.finished_before:
+    report_summary(summary, run)
+    if run.summary_format == "text" and not summary.finished_before:
         _tell_accounts(summary.facts["mixture"])
 
 

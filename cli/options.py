@@ -75,14 +75,14 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(metavar="INPUT...", help="Files, globs, shard folders, hf:NAME[:SPLIT], or - (JSONL on stdin)."),
 ]
-Seed = Annotated[int, _option("--seed", text="Seed of every draw.", env="SEED")]
+Seed = Annotated[int, _option("--seed", text="Random seed of every draw.", env="SEED")]
 Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]
 Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
 Progress = Annotated[str, _option("--progress", text="auto, always or never.", env="PROGRESS")]
 Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
 Workers = Annotated[int, _option("--workers", text="Processes; 0 is one a processor.", env="WORKERS", min=0)]
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
-Resume = Annotated[bool, _option("--resume", text="Go on with an unfinished shard folder.", env="RESUME")]
+Resume = Annotated[bool, _option("--resume", text="Resume an unfinished shard folder.", env="RESUME")]
 SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]
 OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: reject faulty records.", env="ON_ERROR")]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
@@ -112,7 +112,7 @@ def _reading(
         source_format=source_format,
         workers=workers,
         quarantine=on_error == "quarantine",
-        reported=reported(quiet, json),
+        summary_format=summary_format(quiet, json),
         progress=progress_display(progress, quiet or json, context.command_path.partition(" ")[2]),
     )
 
@@ -134,7 +134,7 @@ def _shared(
     ] = None,
     on_error: OnError = "fail",
     quarantine: Annotated[
-        str | None, _option("--quarantine", text="JSONL file for records rejected, with JSONL output.")
+        str | None, _option("--quarantine", text="JSONL file for rejected records, with JSONL output.")
     ] = None,
     force: Force = False,
     resume: Resume = False,
@@ -208,8 +208,8 @@ def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -
     return guarded(wrapper)
 
 
-def reported(quiet: bool, json: bool) -> str:
-    """How the summary is reported: `RunOptions.reported`."""
+def summary_format(quiet: bool, json: bool) -> str:
+    """The form of the summary: `RunOptions.summary_format`."""
     return "nothing" if quiet else "json" if json else "text"
 
 

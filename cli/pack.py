@@ -8,7 +8,7 @@ import typer
 
 from sft_toolkit.cli.console import print_table
 from sft_toolkit.cli.options import stage_command
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
@@ -46,8 +46,8 @@ def pack(
 
     options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, run.seed)
     summary = run_pack(options, run)
-    tell(summary, run)
-    if run.reported == "text" and summary.facts:
+    report_summary(summary, run)
+    if run.summary_format == "text" and summary.facts:
         print_table(f"sequences of {capacity:,} tokens", ("what", "value"), _statistics(summary.facts))
 
 

@@ -45,7 +45,7 @@ def _command() -> list[str]:
 
 
 def _start(command: list[str]) -> subprocess.Popen[str] | None:
-    """Colours pass through less only where it is reported so, whatever $LESS says besides."""
+    """less passes colours through only if asked to (-R), whatever else $LESS says."""
     if Path(command[0]).name == "less":
         command = [*command, "--RAW-CONTROL-CHARS"]
     environment = {**_DEFAULTS, **os.environ}

@@ -45,7 +45,7 @@ def render(
         ),
     ] = "error",
     date: Annotated[
-        str, typer.Option(metavar="DATE", help="What a template that writes today's date is reported.")
+        str, typer.Option(metavar="DATE", help="Today's date, for a template that writes it.")
     ] = "2026-01-01",
 ) -> None:
     """Render conversations to tokens with an exact loss mask, with any chat template."""

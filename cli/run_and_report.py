@@ -1,4 +1,4 @@
-"""Run a stage and tell what it did."""
+"""Run a stage and report what it did."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def execute(stage: Stage, run: RunOptions) -> Summary:
     from sft_toolkit.running.runner import run_stage
 
     summary = run_stage(stage, run)
-    tell(summary, run)
+    report_summary(summary, run)
     return summary
 
 
-def tell(summary: Summary, run: RunOptions) -> None:
+def report_summary(summary: Summary, run: RunOptions) -> None:
     """Print a summary as `--json`, as a table, or not at all."""
-    if run.reported == "json":
+    if run.summary_format == "json":
         print_json(summary.to_json())
-    elif run.reported == "text":
+    elif run.summary_format == "text":
         clear_progress()
         print_summary(summary)

@@ -23,7 +23,7 @@ from sft_toolkit.cli.model_options import (
     evaluator,
     output_options,
 )
-from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, reported
+from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, summary_format
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def soup(
     if greedy and weights is not None:
         raise UsageError("--greedy chooses the weights itself", "leave out --weights")
     options = output_options(dtype, max_shard_size, threads, force)
-    manner = reported(quiet, json)
+    manner = summary_format(quiet, json)
     if score_command is not None:
         evaluate = evaluator(score_command, score_timeout, metric)
         recipe = greedy_soup(checkpoints, output, options, evaluate, lower_is_better)

@@ -64,13 +64,13 @@ def _choice(
         _option("--tokenizer", metavar="DIR", text="Folder with the teacher's chat template, for completions."),
     ] = None,
     temperature: Annotated[float | None, _option("--temperature", text="Sampling temperature.", min=0)] = None,
-    top_p: Annotated[float | None, _option("--top-p", text="Nucleus of sampling.", min=0, max=1)] = None,
+    top_p: Annotated[float | None, _option("--top-p", text="Top-p (nucleus) sampling.", min=0, max=1)] = None,
     max_tokens: Annotated[int | None, _option("--max-tokens", text="Longest reply, in tokens.", min=1)] = None,
     parameter: Annotated[
         list[str] | None,
         _option("--parameter", metavar="NAME=JSON", text="A further field of each request's body. Repeatable."),
     ] = None,
-    concurrency: Annotated[int, _option("--concurrency", text="Most questions under way at once.", min=1)] = 32,
+    concurrency: Annotated[int, _option("--concurrency", text="Maximum number of concurrent requests.", min=1)] = 32,
     attempts: Annotated[int, _option("--attempts", text="Attempts per question that fails.", min=1)] = 6,
     backoff: Annotated[
         float, _option("--backoff", text="Seconds before a second attempt; doubles from there.", min=0)

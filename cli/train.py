@@ -62,7 +62,7 @@ def train(
     evaluation: Annotated[Path | None, _watch("Packed folder whose loss is reported, not trained.")] = None,
     evaluate_every: Annotated[int, _watch("Steps between evaluations; 0: at the end alone.", min=0)] = 0,
     report: Annotated[list[str] | None, _watch("tensorboard or wandb; metrics.jsonl is always written.")] = None,
-    resume: Annotated[bool, _watch("Go on from the newest checkpoint.")] = False,
+    resume: Annotated[bool, _watch("Resume from the newest checkpoint.")] = False,
     checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
     dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what the run would take, and end.")] = False,
     config: Config = None,
@@ -104,7 +104,7 @@ def train(
         quiet=quiet,
     )
     require_torch()
-    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers draws a bar over a GGUF file whatever it is reported
+    os.environ.setdefault("TQDM_DISABLE", "1")  # or transformers draws a progress bar while it reads a GGUF file
     from sft_toolkit.training.launch import launch, launched
 
     if bf16 is None and _on_cuda():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.run_and_report import tell
+from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
 
 if TYPE_CHECKING:
@@ -38,6 +38,6 @@ def verify(
 
     stage = VerifyStage(teacher.plain_asking, teacher.journal, votes, answers, mismatch, all_turns)
     summary = run_with_teacher(stage, run, teacher.options)
-    tell(summary, run)
-    if run.reported == "text" and summary.counters.splits:
+    report_summary(summary, run)
+    if run.summary_format == "text" and summary.counters.splits:
         print_table("turns whose call was derived", AGREEMENT_HEADER, agreement_rows(summary.counters))

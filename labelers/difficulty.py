@@ -94,7 +94,7 @@ def _linear_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
 def features(arrays: Arrays, prompts: Prompts) -> Matrix:
     """tf-idf of the n-grams, each row of length 1; beside it the standardised surface, and the step it is on.
 
-    All of it sparse: a row's product then hangs on that row alone, not on how many others there are.
+    All of it sparse: a row's product then depends on that row alone, not on how many others there are.
     """
     grams = prompts.grams.astype(np.float64)
     grams.data = (1 + np.log(grams.data)) * arrays["idf"][grams.indices]

@@ -41,7 +41,7 @@ class Balance:
     efficiency: mean over microbatches of (mean / greatest cost of the ranks): the share of time that ranks compute
     throughput: tokens per unit of simulated time over all ranks; means something only beside another plan's
     deff: design effect, n Var(step's mean C) / Var(C) with n sequences per step: 1 as if drawn independently, n all
-        alike, below 1 more even than chance; NaN where it cannot be reported (fewer than two whole steps, equal costs)
+        alike, below 1 more even than chance; NaN where it cannot be estimated (fewer than two whole steps, equal costs)
     total_variation: mean distance, 0 … 1, between a step's data set mix and that of all data; NaN where no mix is given
     """
 

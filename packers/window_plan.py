@@ -5,8 +5,8 @@ sort it, and cut it into groups of neighbours, one sequence per rank: a microbat
 that reaches an efficiency of .99 with b = 64, and needs no buffer of tokens.
 
 A step of m microbatches is dealt its groups, the costliest first, each to the step that has cost least so far. All
-steps then cost about the same and each holds cheap and dear groups: with m = 8 the variance of a step's mean cost is a
-tenth of a random batch's or less (design effect .03 to .12), and its mix of data sets is that of a random batch.
+steps then cost about the same and each holds cheap and expensive groups: with m = 8 the variance of a step's mean cost
+is a tenth of a random batch's or less (design effect .03 to .12), and its mix of data sets is that of a random batch.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Message:
 
 @dataclass(slots=True)
 class Conversation:
-    """A record. `origin` (file and line) and `notes` (what reading it had to mend) are of this run, never written."""
+    """A record. `origin` (file and line) and `notes` (what reading it had to fix) are of this run, never written."""
 
     id: str
     messages: list[Message]

@@ -1,4 +1,4 @@
-"""Random draws that hang on names, not on order: the same whatever the workers, the blocks or the resumes.
+"""Random draws that depend on names, not on order: the same whatever the workers, the blocks or the resumptions.
 
 A draw is XXH3-64 of its parts, chained: each part is hashed with the hash of what precedes it as the seed, so
 ("ab", "c") and ("a", "bc") differ. An integer counts as its decimal text. Of the 64 bits the upper 53 become a

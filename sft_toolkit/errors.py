@@ -1,10 +1,10 @@
-"""What can go wrong, by who can mend it: the caller, the environment, or one record."""
+"""What can go wrong, by who can fix it: the caller, the environment, or one record."""
 
 from __future__ import annotations
 
 
 class ToolkitError(Exception):
-    """The run cannot go on: `message` says what and where, `hint` what to do. Exit code 1."""
+    """The run cannot continue: `message` says what and where, `hint` what to do. Exit code 1."""
 
     exit_code = 1
 

@@ -26,7 +26,7 @@ class NearIds:
             heapq.heappushpop(self._best, entry)
 
     def hint(self) -> str:
-        """What to tell whoever asked for an id that is not there."""
+        """The hint for whoever asked for an id that is not there."""
         if self.near:
             return f"near it: {', '.join(self.near)}"
         return f"an id there is {max(self._best)[2]}" if self._best else "it holds no records"

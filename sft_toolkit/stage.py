@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 class Progress(Protocol):
     """What can say how far it has come."""
 
-    def reported(self, seconds: float) -> str:
+    def line(self, seconds: float) -> str:
         """One line for a person, `seconds` after the beginning."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """How many records came in, went out, and why the rest did not; `notes` counts what else is worth telling.
+    """How many records came in, went out, and why the rest did not; `notes` counts what else is worth reporting.
 
     `splits` counts labels within groups of records: group, label, how often.
     """
@@ -47,7 +47,7 @@ class Counters:
         for group, labels in other.splits.items():
             self.splits.setdefault(group, Counter()).update(labels)
 
-    def reported(self, seconds: float) -> str:
+    def line(self, seconds: float) -> str:
         rejected = sum(self.rejected.values())
         rate = self.records_in / seconds if seconds > 0 else 0.0
         return f"{self.records_in:,} in, {self.records_out:,} out, {rejected:,} rejected, {rate:,.0f}/s"
@@ -70,7 +70,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A record that did not go on, and why: one line of the quarantine file. `record` is raw text if unreadable."""
+    """A record that was not passed on, and why: one line of the quarantine file. `record` is raw text if unreadable."""
 
     origin: str
     reason: str
@@ -79,7 +79,7 @@ class Rejection:
 
 
 class Outcome:
-    """Where a stage tells what became of its records.
+    """Where a stage reports what became of its records.
 
     `drop` is for what the user's own choice leaves out (an over-long document under `--overlong drop`);
     `fault` is for what is wrong with a record: it stops the run unless `quarantine` is set. `note` counts the rest.
@@ -102,14 +102,14 @@ class Outcome:
         self._reject(Rejection(conversation.origin, reason, detail, conversation.to_record()))
 
     def fault(self, conversation: Conversation, error: RecordError) -> None:
-        """Set a faulty record aside, or raise `error` with file, line and id where faults stop the run."""
+        """Reject a faulty record, or raise `error` with file, line and id where faults stop the run."""
         if not self.quarantine:
             place = f"{conversation.origin}: " if conversation.origin else ""
             raise RecordError(error.reason, f"{place}record {conversation.id}: {error.detail}", error.hint) from error
         self.drop(conversation, error.reason, error.detail)
 
     def unreadable(self, origin: str, error: RecordError, record: dict[str, Any] | str) -> None:
-        """Set aside what could not even be read as a conversation, or raise `error` with file and line."""
+        """Reject what could not even be read as a conversation, or raise `error` with file and line."""
         if not self.quarantine:
             raise RecordError(error.reason, f"{origin}: {error.detail}", error.hint) from error
         self._reject(Rejection(origin, error.reason, error.detail, record))
@@ -123,7 +123,7 @@ class Outcome:
 class Stage(ABC):
     """Base of all stages that work record by record.
 
-    A stage is a frozen dataclass of its options, so that it pickles to any worker. What is dear to build (a
+    A stage is a frozen dataclass of its options, so that it pickles to any worker. What is expensive to build (a
     tokenizer, compiled schemas) is a `cached_property` made from the options where the stage runs.
     """
 
@@ -132,7 +132,7 @@ class Stage(ABC):
 
     @abstractmethod
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Any]:
-        """Yield one output row per conversation that goes on; tell `outcome` about every other one.
+        """Yield one output row per conversation that is kept; report every other one to `outcome`.
 
         Rows are `Conversation` objects, or, where `schema` is set, dicts of that schema's columns.
         """
@@ -144,7 +144,7 @@ class Stage(ABC):
 
     @property
     def draws(self) -> bool:
-        """True where results hang on record ids, so that a duplicate id is an error."""
+        """True where results depend on record ids, so that a duplicate id is an error."""
         return False
 
     @cached_property

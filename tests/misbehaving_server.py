@@ -137,7 +137,7 @@ class Server:
         return {"id": "x", "model": body["model"], "choices": [{**choice, "finish_reason": finish}], "usage": usage}
 
     def render(self, body: dict) -> str:
-        """The prompt as a llama.cpp server tells it; only the form named by `open` opens the thinking block."""
+        """The prompt as a llama.cpp server renders it; only the form named by `open` opens the thinking block."""
         last = body["messages"][-1]
         if last["role"] == "assistant" and self.script["open"] == "reasoning-field" and "reasoning_content" in last:
             return f"<|user|>…<|assistant|><think>\n{last['reasoning_content']}"

@@ -25,7 +25,7 @@ def on_terminal(arguments: list[Any], **environment: str) -> tuple[int, str]:
 
 
 def _chunks(terminal: int) -> Iterator[bytes]:
-    """What is written until the last writer has gone, which Linux tells by an error."""
+    """What is written until the last writer has gone, which Linux signals by an error."""
     try:
         while chunk := os.read(terminal, 65536):
             yield chunk

@@ -35,8 +35,8 @@ class Renderer:
     """Renders conversations with one chat template and one tokenizer.
 
     `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
-    block that a generation prompt would give is trained nonetheless. `today` is what a template that asks for the date
-    is reported.
+    block that a generation prompt would give is trained nonetheless. `today` is the date
+    for a template that asks for one.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ from sft_toolkit.chat.tokenizer_folder import template_digest
 from sft_toolkit.errors import RecordError, ToolkitError
 
 DEFAULT_DATE = date(2026, 1, 1)
-"""What a template that asks for today's date is reported, unless the user says otherwise: two runs must agree."""
+"""Today's date, for a template that asks for it, unless the user gives another: two runs must agree."""
 
 Messages = list[dict[str, Any]]
 Tools = list[dict[str, Any]] | None

@@ -42,7 +42,7 @@ def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bo
 
 
 def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
-    """Whether `{% generation %}` marks what our rules find, white space aside; None where a template has none.
+    """Whether `{% generation %}` marks what our rules find, ignoring white space; None where a template has none.
 
     Asked of two exchanges, or of one where the template refuses two.
     """
@@ -81,7 +81,7 @@ class _Search:
         return found
 
     def last_control(self, conversation: Conversation, message: int) -> set[str]:
-        """The control token that ends a message, white space aside; no token that the message itself holds."""
+        """The control token that ends a message, ignoring white space; no token that the message itself holds."""
         said = self._said(conversation, message).rstrip()
         words = [said.rfind(word) + len(word) for word in (ANSWER, ARGUMENT) if word in said]
         if not words:

@@ -1,4 +1,4 @@
-"""Scores as they come in: a JSONL file that grows line by line, so that an interrupted evaluation goes on."""
+"""Scores as they come in: a JSONL file that grows line by line, so that an interrupted evaluation can resume."""
 
 from __future__ import annotations
 

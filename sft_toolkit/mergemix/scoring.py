@@ -50,12 +50,12 @@ def score_models(
     scorer: Scorer,
     journal: ScoreJournal,
     repeats: int,
-    tell: Callable[[str, Scores], None] = lambda name, scores: None,
-    tell_fault: Callable[[str, ToolkitError], None] = lambda name, fault: None,
+    show: Callable[[str, Scores], None] = lambda name, scores: None,
+    show_fault: Callable[[str, ToolkitError], None] = lambda name, fault: None,
 ) -> int:
     """Score each model until the journal holds `repeats` evaluations of it. Returns how many ran.
 
-    Several evaluations tell the noise of a score. A model that cannot be scored does not keep the others from it; at
+    Several evaluations measure the noise of a score. A model that cannot be scored does not keep the others from it; at
     the end ToolkitError names all such. Raises UsageError at once for what is no fault of one model.
     """
     journal.require_scorer(scorer)
@@ -69,13 +69,13 @@ def score_models(
                 for _ in range(missing):
                     scores = scorer.run(folder)
                     journal.add(name, scorer, scores)
-                    tell(name, scores)
+                    show(name, scores)
                     ran += 1
         except UsageError:
             raise
         except ToolkitError as fault:
             failed.append(name)
-            tell_fault(name, fault)
+            show_fault(name, fault)
     if failed:
         raise ToolkitError(
             f"not scored: {', '.join(failed)}",

@@ -69,7 +69,7 @@ def check_ranks(
 
 
 def unchecked_warning(clusters: int, check: RankCheck | None) -> str | None:
-    """What to tell a user who is about to trust merged scores over many clusters unchecked."""
+    """The warning for a user who is about to trust merged scores over many clusters unchecked."""
     if clusters <= FEW_CLUSTERS or check is not None:
         return None
     return (

@@ -39,7 +39,7 @@ class Sequence:
     """A row of a token shard (one document) or of a packed one.
 
     `wanted` is the number of the document that was asked for by id, None where the row was asked for. `tokenizer` is
-    the hash of the tokenizer that made it, None where no manifest tells.
+    the hash of the tokenizer that made it, None where no manifest says.
     """
 
     origin: str

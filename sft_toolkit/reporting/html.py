@@ -34,7 +34,7 @@ section.masked { border-color: var(--masked) }
 .masked small, .warning { color: var(--masked) }
 pre { margin: 0; font: 13px/1.55 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere }
 mark { color: inherit; background: var(--loss); border-radius: 2px }
-.aside { color: var(--quiet) }
+.annotation { color: var(--quiet) }
 .apart > * { box-shadow: inset 1px 0 var(--quiet) }
 </style>
 <h1>{{ view.title | one_line }}</h1>
@@ -52,7 +52,7 @@ mark { color: inherit; background: var(--loss); border-radius: 2px }
 <h2>{{ section.title | one_line }} <small>{% for remark in section.remarks %}· {{ remark }} {% endfor %}</small></h2>
 <pre{% if view.tokens_apart %} class="apart"{% endif %}>
 {% for piece in section.pieces %}{% set tag = "mark" if piece.trained else "span" -%}
-<{{ tag }}{% if piece.aside %} class="aside"{% endif %}>{{ piece | shown(view.tokens_apart) }}</{{ tag }}>
+<{{ tag }}{% if piece.annotation %} class="annotation"{% endif %}>{{ piece | shown(view.tokens_apart) }}</{{ tag }}>
 {%- endfor %}
 </pre>
 </section>

@@ -83,7 +83,7 @@ class Comparison:
 
 
 def known(figure: float) -> float | None:
-    """None for a figure that the data are too few to tell."""
+    """None for a figure that too few data cannot estimate."""
     return None if math.isnan(figure) else figure
 
 

@@ -78,7 +78,7 @@ def _message_pieces(message: Message) -> list[Piece]:
     """Reasoning, content and calls, each from a new line on."""
     parts: list[list[Piece]] = []
     if message.reasoning:
-        parts.append([Piece("reasoning ", aside=True), Piece(message.reasoning, message.trained)])
+        parts.append([Piece("reasoning ", annotation=True), Piece(message.reasoning, message.trained)])
     if isinstance(message.content, str) and message.content:
         parts.append([Piece(message.content, message.trained)])
     elif isinstance(message.content, list):
@@ -90,13 +90,13 @@ def _message_pieces(message: Message) -> list[Piece]:
 def _part_pieces(part: dict[str, object], trained: bool) -> list[Piece]:
     if part.get("type") == "text" and isinstance(part.get("text"), str):
         return [Piece(str(part["text"]), trained)]
-    return [Piece("part ", aside=True), Piece(encode_text(part), trained)]
+    return [Piece("part ", annotation=True), Piece(encode_text(part), trained)]
 
 
 def _call_pieces(call: ToolCall, trained: bool) -> list[Piece]:
     arguments = call.arguments if isinstance(call.arguments, str) else encode_text(call.arguments)
-    identity = [Piece(f" {call.id}", aside=True)] if call.id else []
-    return [Piece("call ", aside=True), Piece(f"{call.name} {arguments}", trained), *identity]
+    identity = [Piece(f" {call.id}", annotation=True)] if call.id else []
+    return [Piece("call ", annotation=True), Piece(f"{call.name} {arguments}", trained), *identity]
 
 
 class _Sections:

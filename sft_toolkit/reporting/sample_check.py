@@ -30,7 +30,7 @@ _NOTES: dict[str, tuple[Level, str]] = {
 
 @dataclass(slots=True)
 class SampleCounts:
-    """`faults` and `first_fault` by reason: how many records, and what the first of them was reported."""
+    """`faults` and `first_fault` by reason: how many records, and the error message of the first."""
 
     records: int = 0
     tokens: int = 0

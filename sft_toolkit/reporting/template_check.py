@@ -212,8 +212,8 @@ class _TemplateCheck:
     def _date(self) -> Finding | None:
         if not self._facts.asks_for_date:
             return None
-        said = f"writes today's date, and is reported {self._renderer.template.today}"
-        return Finding("warning", "date", said, "render --date tells it another")
+        said = f"writes today's date, and is given {self._renderer.template.today}"
+        return Finding("warning", "date", said, "render --date gives it another")
 
     def _forms(self) -> Finding | None:
         dialect = self._facts.dialect

@@ -93,5 +93,5 @@ def _spoken(text: str, piece: Piece) -> Line:
     if not text:
         return []
     if piece.trained:
-        return [Fragment(text, "bold green" if piece.aside else "green")]
-    return [Fragment(text, "dim" if piece.aside else "")]
+        return [Fragment(text, "bold green" if piece.annotation else "green")]
+    return [Fragment(text, "dim" if piece.annotation else "")]

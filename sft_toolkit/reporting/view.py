@@ -17,12 +17,12 @@ Standing = Literal["trained", "masked", "context"]
 class Piece:
     """Text of consecutive tokens that are alike, or of a single token.
 
-    `trained`: it carries loss. `aside`: a control token, or a label of ours, rather than what somebody said.
+    `trained`: it carries loss. `annotation`: a control token, or a label of ours, rather than what somebody said.
     """
 
     text: str
     trained: bool = False
-    aside: bool = False
+    annotation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class RunOptions:
     resume: bool = False
     dry_run: bool = False
     driver: str = "local"
-    reported: str = "text"
+    summary_format: str = "text"
     options: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     progress: Callable[[Progress], None] = lambda progress: None
@@ -46,14 +46,14 @@ class RunOptions:
 
     @property
     def resolved_options(self) -> dict[str, Any]:
-        """Each option's value and where that came from, as the manifest tells it."""
+        """Each option's value and where that came from, as the manifest states it."""
         return {
             name: {"value": value, "from": self.origins.get(name, "default")} for name, value in self.options.items()
         }
 
     @property
     def goes_on(self) -> bool:
-        """True where a shard folder that was begun is gone on with: by --resume, or by another part of an array job."""
+        """True where a shard folder that was begun is resumed: by --resume, or by another part of an array job."""
         return self.resume or self.part[1] > 1
 
     @property

@@ -1,4 +1,4 @@
-"""The way of the data: source, blocks, stage, sink, manifest. What comes out hangs on none of the drivers."""
+"""The way of the data: source, blocks, stage, sink, manifest. What comes out depends on none of the drivers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
 
 
 def require_output(run: RunOptions, *, known: bool) -> None:
-    """Refuse an output that no stage may write, before any dear work; `known` as for `check_output`.
+    """Refuse an output that no stage may write, before any expensive work; `known` as for `check_output`.
 
     For what has yet to find out some of the stage's options. Raises UsageError or ToolkitError as `run_stage` does.
     """
@@ -67,7 +67,7 @@ def require_output(run: RunOptions, *, known: bool) -> None:
 
 
 def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
-    """Refuse an output that the run may not write, before any dear work; `known` lets it go on with an earlier run's.
+    """Refuse an output that the run may not write, before any expensive work; `known` lets it resume an earlier run's.
 
     Raises UsageError or ToolkitError as `run_stage` does.
     """
@@ -268,7 +268,7 @@ def _dry_run(stage: Stage, run: RunOptions) -> Summary:
 
 
 def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with."""
+    """What must be the same for a run to be resumed."""
     return {
         "stage": stage.name,
         "options_hash": stage.options_hash,

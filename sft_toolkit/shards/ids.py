@@ -34,7 +34,7 @@ class IdLedger:
         if len(repeated):
             raise ToolkitError(
                 f"record id {ids[int(repeated.min())]!r} occurs more than once",
-                "draws hang on the id: make ids unique (records without one get it from their content: remove repeats)",
+                "draws depend on ids: make them unique (records without one get it from their content: remove repeats)",
             )
         if len(run):
             self._merge(run)

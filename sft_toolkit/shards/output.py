@@ -29,7 +29,7 @@ EFFORT_EDGES = "effort_edges.json"
 
 @dataclass(frozen=True, slots=True)
 class BlockReport:
-    """What a worker tells of a finished block."""
+    """What a worker reports of a finished block."""
 
     index: int
     shard: ShardInfo
@@ -87,7 +87,7 @@ class OutputFolder:
             self._require_none([name for name in entries if name != PROGRESS])
         elif not resume:
             state = "holds a finished run" if self.is_finished else "holds an unfinished run"
-            raise UsageError(f"{self.path}: {state}", "use --resume to go on, --force to start anew")
+            raise UsageError(f"{self.path}: {state}", "use --resume to continue, --force to start over")
 
     def report(self, block: BlockReport, rejections: list[Rejection]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
@@ -95,7 +95,7 @@ class OutputFolder:
         write_text(self._report_path(block.index), encode_text(block.to_json()))
 
     def reject(self, index: int, rejections: list[Rejection]) -> None:
-        """Write what one block or input shard set rejections, if anything."""
+        """Write the records that one block or input shard rejected, if any."""
         if rejections:
             folder = self.path / _QUARANTINE
             folder.mkdir(exist_ok=True)
@@ -175,9 +175,9 @@ def _is_ours(name: str) -> bool:
 
 
 def begun_otherwise(path: Path) -> UsageError:
-    """The error for a folder whose run cannot be gone on with."""
+    """The error for a folder whose run cannot be resumed."""
     return UsageError(
-        f"{path}: was begun from other inputs or options", "use --force to start anew, or another --output"
+        f"{path}: was begun from other inputs or options", "use --force to start over, or another --output"
     )
 
 

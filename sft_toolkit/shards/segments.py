@@ -103,7 +103,9 @@ def _line_fault(line: bytes, fault: Exception) -> RecordError:
     if (beyond := _beyond_json(line)) is not None:
         return beyond
     if not line.endswith(b"\n"):
-        return RecordError("torn_line", f"the last line is cut off: {fault}", "was the writer stopped? mend or cut it")
+        return RecordError(
+            "torn_line", f"the last line is cut off: {fault}", "was the writer stopped? complete or remove that line"
+        )
     if line.lstrip()[:1] == b"[":
         hint = "the file seems to be one JSON array: write one record a line, for instance with jq -c '.[]'"
         return RecordError("not_json", f"the line is not a JSON object: {fault}", hint)
@@ -116,7 +118,7 @@ def _beyond_json(line: bytes) -> RecordError | None:
     try:
         json.dumps(json.loads(line, parse_constant=constants.append), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        hint = "mend the text, for instance with \\ufffd in place of the half"
+        hint = "fix the text, for instance with \\ufffd in place of the half"
         return RecordError("not_json", "an escape in the line is half of a surrogate pair", hint)
     except (ValueError, RecursionError):
         return None
@@ -156,7 +158,7 @@ def _plain_rows(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         return batch.to_pylist()
     except (ValueError, OverflowError) as fault:  # text that is not UTF-8, a date that Python has no value for
-        raise ToolkitError(f"{path}: holds a value that cannot be read: {fault}", "mend or drop its column") from fault
+        raise ToolkitError(f"{path}: holds a value that cannot be read: {fault}", "fix or drop its column") from fault
 
 
 def _table_row(origin: str, row: dict[str, Any], ours: bool, size: int) -> Row:

@@ -36,7 +36,7 @@ def greedy_soup(
     evaluate: Evaluate,
     lower_is_better: bool = False,
 ) -> Recipe:
-    """Write the greedy soup to `target`; its recipe tells each step under "greedy". Equal scores go by name."""
+    """Write the greedy soup to `target`; its recipe lists each step under "greedy". Equal scores go by name."""
     require_free(target, options.force)
     require_outside(target, paths)
     open_inputs(paths, options.dtype)

@@ -94,7 +94,7 @@ def open_inputs(paths: Sequence[Path], dtype: str | None) -> Inputs:
 
 @dataclass(frozen=True)
 class Blend:
-    """One model to write: `weights` of the inputs as its recipe states them, and what else the recipe tells."""
+    """One model to write: `weights` of the inputs as its recipe states them, and what else the recipe holds."""
 
     folder: Path
     combination: Combination

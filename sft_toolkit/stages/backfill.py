@@ -32,7 +32,7 @@ _INSTRUCTION = (
 class BackfillStage(TeacherStage):
     """Gives reasoning to each assistant turn that calls tools and has none; what is no good leaves the turn as it was.
 
-    Raises UsageError for a language that cannot be reported.
+    Raises UsageError for a language that is not supported.
     """
 
     language: str = "de"

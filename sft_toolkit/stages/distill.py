@@ -30,7 +30,7 @@ class DistillStage(TeacherStage):
     """One row per prompt and sample: the prompt, then the teacher's reasoning and answer.
 
     `instruction` joins the system prompt of the question and is not kept. With `compare`, every second sample goes
-    without an opener. Rows of the classes in `keep` go on, others are rejected. Raises UsageError for an unknown
+    without an opener. Rows of the classes in `keep` are kept, others are rejected. Raises UsageError for an unknown
     language or class, and for a comparison that cannot be made.
     """
 

@@ -21,7 +21,7 @@ _SHARE_DIGITS = 4
 
 @dataclass(frozen=True)
 class LanguageStage(Stage):
-    """Records a verdict on each assistant message with reasoning; with `drop`, sets records that drift aside.
+    """Records a verdict on each assistant message with reasoning; with `drop`, rejects records that drift.
 
     Raises UsageError for a language that the model does not know.
     """
@@ -55,7 +55,7 @@ class LanguageStage(Stage):
 
 
 def require_language(language: str) -> None:
-    """Raise UsageError for a language that cannot be reported."""
+    """Raise UsageError for a language that is not supported."""
     try:
         accepted_labels(language)
     except ValueError as fault:

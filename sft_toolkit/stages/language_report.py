@@ -1,4 +1,4 @@
-"""What `language` and `distill` tell people: how many traces stay in the language, with Wilson 95% intervals."""
+"""What `language` and `distill` report: how many traces stay in the language, with Wilson 95% intervals."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DEFAULT_DATE = "2026-01-01"
 class RenderStage(Stage):
     """`tokenizer` is a folder in Hugging Face layout, `chat_template` a file that replaces its template.
 
-    `date` (ISO) is what a template that asks for today's is reported. A document of more than `max_tokens` tokens is an
+    `date` (ISO) is given to a template that asks for today's date. A document of more than `max_tokens` tokens is an
     error, dropped, or truncated after its last whole trained turn that fits, as `overlong` says.
     Raises UsageError or ToolkitError where options, tokenizer and template do not go together.
     """

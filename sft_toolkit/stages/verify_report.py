@@ -1,4 +1,4 @@
-"""What `verify` tells people: per tool, how often its call was derived, and where derived calls differ."""
+"""What `verify` reports: per tool, how often its call was derived, and where derived calls differ."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class TeacherOptions:
 def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptions) -> Summary:
     """Ask, then judge. Raises TryAgain where the teacher went away: what it answered is in the journal.
 
-    The output is made anew whenever the journal has grown, and gone on with where it has not.
+    The output is made anew whenever the journal has grown, and resumed where it has not.
     """
     begun = time.monotonic()
     with readable_twice(run) as run:
@@ -109,7 +109,7 @@ def default_journal(output: str) -> Path:
 
 
 def _judging(stage: TeacherStage, run: RunOptions, grown: bool) -> RunOptions:
-    """The run, to go on with the checked output; what an earlier one made of a smaller journal is made anew."""
+    """The run, to resume the checked output; what an earlier one made of a smaller journal is made anew."""
     if not run.to_folder:
         return run
     if not Source(run.inputs).repeatable:
@@ -144,7 +144,7 @@ class _Conductor:
         return self._state
 
     async def _settle(self, earlier: dict[str, object] | None) -> None:
-        """Where earlier questions settled the form of prefill, keep it: keys hang on it."""
+        """Where earlier questions settled the form of prefill, keep it: keys depend on it."""
         if self.stage.asking.prefill == AUTO:
             if earlier is not None and not self._run.force:
                 self._use(replace(self.stage.asking, prefill=str(earlier["prefill"])))
@@ -217,7 +217,7 @@ def _conversations(blocks: list[Block], run: RunOptions) -> Iterator[Conversatio
 
 
 def _batches(blocks: list[Block], run: RunOptions) -> Iterator[list[Conversation]]:
-    """Every record that can be read; what cannot be is reported when the output is made, or stops the run now."""
+    """Every record that can be read; others are rejected when the output is made, or stop the run now."""
     for block in blocks:
         yield from read_batches(block, Outcome(run.quarantine), run.source_format)
 

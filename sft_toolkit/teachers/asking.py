@@ -42,7 +42,7 @@ class AskingState:
     def cost(self) -> float:
         return (self.tokens_in * self.price_in + self.tokens_out * self.price_out) / _MILLION
 
-    def reported(self, seconds: float) -> str:
+    def line(self, seconds: float) -> str:
         """One line for a person."""
         rate = self.tokens_out / seconds if seconds > 0 else 0.0
         parts = [
@@ -75,7 +75,7 @@ class AskingState:
 
 
 class Asker:
-    """Asks `teacher`, at most `most` questions at once. `show` is reported of the state twice a second."""
+    """Asks `teacher`, at most `most` questions at once. `show` is called with the state twice a second."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class Asker:
 
     def _all_refused(self) -> ToolkitError:
         why = read_reply(self._refused[0][1]).refusal
-        return ToolkitError(f"the teacher refuses every question, {len(self._refused)} so far: {why}", _MEND)
+        return ToolkitError(f"the teacher refuses every question, {len(self._refused)} so far: {why}", _FIX)
 
     def _count(self, setback: Setback) -> None:
         self._state.setbacks[f"{type(setback).__name__.lower()}: {str(setback)[:60]}"] += 1
@@ -223,7 +223,7 @@ class Asker:
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
-_MEND = "mend what it names, then run the same command again: no refusal was kept"
+_FIX = "fix what it names, then run the same command again: no refusal was kept"
 
 
 def _first(faults: BaseExceptionGroup[BaseException]) -> BaseException:

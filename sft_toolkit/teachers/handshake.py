@@ -33,7 +33,7 @@ async def shake_hands(endpoint: Endpoint, asking: Asking, *, can_render: bool) -
     """`asking` with the first form of prefill that is shown to work; with `none` there is nothing to show.
 
     A form works where the server's own rendering of the prompt ends with the opener inside open thinking, or where a
-    canary, a count up to 8, is gone on with inside the thinking of the reply. Raises ToolkitError that says what each
+    canary, a count up to 8, is continued inside the thinking of the reply. Raises ToolkitError that says what each
     form did, or at once where no form would be heard (a wrong key).
     """
     if asking.prefill == NONE:

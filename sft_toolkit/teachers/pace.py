@@ -19,7 +19,7 @@ _TRIPS_AFTER = 12
 class Patience:
     """`attempts` per question; `backoff` seconds before the second, doubled for each one after it up to `longest`.
 
-    `give_up` is how many seconds without any answer make the run end, to be gone on with later.
+    `give_up` is how many seconds without any answer make the run end, to be resumed later.
     """
 
     attempts: int = 6

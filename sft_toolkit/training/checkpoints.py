@@ -1,4 +1,4 @@
-"""Checkpoints from which a run goes on as if it had not stopped: complete or invisible, written beside training.
+"""Checkpoints from which a run resumes as if it had not stopped: complete or invisible, written beside training.
 
 A checkpoint is a folder `step-00000120` of torch.distributed.checkpoint. Its `.metadata` is written last and removed
 first, so that a folder with one is whole. States are stored whole, whatever the ranks that wrote them: another number
@@ -79,7 +79,7 @@ class Checkpoints:
             dcp.load(state, checkpoint_id=place, process_group=self._ranks.background)
         except (OSError, EOFError, UnpicklingError, dcp.CheckpointException) as fault:
             message = f"{place}: cannot be read: {_reason(fault)}"
-            raise ToolkitError(message, "remove it to go on from the one before") from fault
+            raise ToolkitError(message, "remove it to resume from the one before") from fault
         set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         _set_random_state({name: state[name] for name in random}, self._ranks.device)
 

@@ -14,7 +14,7 @@ from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 from sft_toolkit.errors import UsageError
 
 _SECONDS_TO_SAVE = 3600
-"""How long ranks that were reported to stop may take to save before they are killed."""
+"""How long ranks that were asked to stop may take to save before they are killed."""
 
 
 def launch(count: int) -> int:

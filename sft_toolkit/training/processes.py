@@ -70,7 +70,7 @@ def joined_ranks() -> Iterator[Ranks]:
             raise SystemExit(1) from fault
         if lost:
             message = "another rank is gone or does not answer: was it killed?"
-            raise ToolkitError(message, "go on with --resume") from fault
+            raise ToolkitError(message, "continue with --resume") from fault
         raise
     dist.destroy_process_group()
 

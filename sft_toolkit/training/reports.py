@@ -1,4 +1,4 @@
-"""What a run tells while it trains: a line for people, `metrics.jsonl` always, TensorBoard and wandb on request."""
+"""What a run reports while it trains: a line for people, `metrics.jsonl` always, TensorBoard and wandb on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sft_toolkit.training.options import TrainOptions
 METRICS = "metrics.jsonl"
 _SECONDS_BETWEEN_LINES = 10.0
 _MEMORY = 0.9
-"""Weight of the past in the seconds per step that the time left is reported from."""
+"""Weight of the past in the seconds per step from which the time left is estimated."""
 
 Row = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def open_reports(options: TrainOptions, begun: int, steps: int) -> list[Report]:
     wanted: list[Report] = [MetricsFile(options.output / METRICS, begun)]
     for name in options.reports:
         if name not in REPORTS:
-            raise UsageError(f"--report {name}: unknown", f"choose of {', '.join(REPORTS)}")
+            raise UsageError(f"--report {name}: unknown", f"choose from {', '.join(REPORTS)}")
         try:
             wanted.append(REPORTS[name](options.output, begun))
         except ImportError as fault:

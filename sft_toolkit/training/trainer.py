@@ -67,9 +67,9 @@ class Trainer:
         """Train to the end. After SIGTERM or SIGINT to any rank: finish the step, save, raise SystemExit(128 + it)."""
         with StopRequest() as stop, checkpoints:
             while self.done < self.steps and not stop.signal:
-                _tell(reports, self._step(stop))
+                _log(reports, self._step(stop))
                 if evaluation and self._is_due(self._options.evaluate_every):
-                    _tell(reports, {"step": self.done, **evaluation.run(self._model)})
+                    _log(reports, {"step": self.done, **evaluation.run(self._model)})
                 if stop.signal or self._is_due(self._options.checkpoint_every):
                     checkpoints.save(self.done, self._model, self._optimizer)
         if stop.signal:
@@ -147,7 +147,7 @@ class Trainer:
         more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""
         return ToolkitError(
             f"step {self.done + 1}: loss or gradient is not finite; documents: {', '.join(ids[:_SHOWN_IDS])}{more}",
-            "nothing of this step was kept: look at these, or lower --learning-rate, then go on with --resume",
+            "nothing of this step was kept: look at these, or lower --learning-rate, then continue with --resume",
         )
 
 
@@ -160,6 +160,6 @@ def _adamw(model: PackedModel, recipe: Recipe) -> AdamW:
     return AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
 
 
-def _tell(reports: Sequence[Report], row: dict[str, Any]) -> None:
+def _log(reports: Sequence[Report], row: dict[str, Any]) -> None:
     for report in reports:
         report.write(row)

@@ -57,7 +57,7 @@ class RunFolder:
         if not path.exists():
             return ranks
         if not resume:
-            raise UsageError(f"{self.path}: holds a run", "use --resume to go on, or another --output")
+            raise UsageError(f"{self.path}: holds a run", "use --resume to continue, or another --output")
         pinned = decode(path.read_bytes())
         if difference := _difference(pinned, self._pins):
             raise UsageError(f"{self.path}: was begun {difference}", "resume it as it was, or use another --output")

@@ -147,7 +147,7 @@ def test_edges_are_not_written_over_the_records_that_they_are_of(run_cli, tmp_pa
     assert path.read_bytes() == before
 
 
-def test_faults_of_records_name_their_place_or_are_set_aside(run_cli, tmp_path):
+def test_faults_of_records_name_their_place_or_are_rejected(run_cli, tmp_path):
     path = write(tmp_path / "in.jsonl", [record("a", [5]), {**record("b", [5]), "lengths": [-5]}, record("c", [0])])
     options = ("--length-column", "lengths")
     for command in (("label",), ("fit", "-o", tmp_path / "edges.json")):
@@ -156,9 +156,9 @@ def test_faults_of_records_name_their_place_or_are_set_aside(run_cli, tmp_path):
         assert failed.stderr.decode().count("\n") == 1
         assert f"{path}:2" in failed.stderr.decode()
         assert "lengths is -5, not a whole number of tokens" in failed.stderr.decode()
-    aside = ("--on-error", "quarantine", "--quarantine", tmp_path / "aside.jsonl")
-    assert [row["id"] for row in lines(run_cli("effort", "label", path, *options, *aside).stdout)] == ["a", "c"]
-    assert [row["reason"] for row in lines((tmp_path / "aside.jsonl").read_bytes())] == ["bad_length"]
+    rejected = ("--on-error", "quarantine", "--quarantine", tmp_path / "rejected.jsonl")
+    assert [row["id"] for row in lines(run_cli("effort", "label", path, *options, *rejected).stdout)] == ["a", "c"]
+    assert [row["reason"] for row in lines((tmp_path / "rejected.jsonl").read_bytes())] == ["bad_length"]
 
 
 @pytest.mark.parametrize(

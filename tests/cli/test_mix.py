@@ -64,7 +64,7 @@ def test_a_mixture_packs_and_its_list_names_the_same_records(run_cli: RunCli, fo
     assert entries[0].keys() == {"id", "dataset", "length", "origin"}
 
 
-def test_a_dry_run_tells_the_account_and_writes_nothing(run_cli: RunCli, folder: Path, tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_account_and_writes_nothing(run_cli: RunCli, folder: Path, tmp_path: Path) -> None:
     done = run_cli("mix", folder / "T", "--mixture", folder / "mix.toml", "-n", "-o", tmp_path / "M")
     assert done.returncode == 0 and b"max_epochs" in done.stderr
     assert list(tmp_path.iterdir()) == []

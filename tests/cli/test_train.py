@@ -40,7 +40,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(run_cli: RunCli, data: Path, argu
     assert not (data / "run").exists()
 
 
-def test_a_dry_run_tells_size_steps_tokens_and_memory_and_writes_nothing(run_cli: RunCli, data: Path) -> None:
+def test_a_dry_run_reports_size_steps_tokens_and_memory_and_writes_nothing(run_cli: RunCli, data: Path) -> None:
     options = ["--init", data / "config", "--microbatches", 2, "--epochs", 3, "--nproc", 2, "--dry-run"]
     done = run_cli("train", data / "packed", "-o", data / "dry", *options)
     assert (done.returncode, done.stderr) == (0, b"")

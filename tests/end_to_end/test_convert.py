@@ -99,7 +99,7 @@ def test_a_run_killed_in_the_middle_goes_on_where_it_was_and_ends_in_the_same_by
     begun = shard_bytes(target)
     assert not (target / "manifest.json").exists() and len(begun) < 100
     refused = one_line_error(run_cli("convert", *common, "-o", target), 2)
-    assert "holds an unfinished run; use --resume to go on" in refused
+    assert "holds an unfinished run; use --resume to continue" in refused
     reported = [path.with_suffix(".arrow").name for path in (target / ".progress").glob("part-*.json")]
     untouched = {name: (target / name).stat().st_mtime_ns for name in reported}
     assert len(untouched) >= 3, "a shard is there just before it counts, so two workers may be two behind"
@@ -172,12 +172,12 @@ def test_quarantine_goes_on_and_keeps_the_bad_records_with_their_reasons(run_cli
     summary = json.loads(result.stderr)
     assert (summary["in"], summary["out"]) == (4, 2)
     assert summary["rejected"] == {"empty_conversation": 1, "not_json": 1}
-    aside = [json.loads(line) for line in (tmp_path / "out/quarantine/part-00000.jsonl").read_text().splitlines()]
-    assert [(entry["origin"], entry["reason"]) for entry in aside] == [
+    rejected = [json.loads(line) for line in (tmp_path / "out/quarantine/part-00000.jsonl").read_text().splitlines()]
+    assert [(entry["origin"], entry["reason"]) for entry in rejected] == [
         (f"{source}:2", "not_json"),
         (f"{source}:4", "empty_conversation"),
     ]
-    assert aside[1]["record"] == {"id": "r3", "messages": []}
+    assert rejected[1]["record"] == {"id": "r3", "messages": []}
 
 
 def test_quarantine_in_a_pipe_needs_a_file_to_keep_records_in(run_cli: RunCli, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_quarantine_in_a_pipe_needs_a_file_to_keep_records_in(run_cli: RunCli, t
     assert "add --quarantine FILE.jsonl" in one_line_error(
         run_cli("convert", "--on-error", "quarantine", stdin=lines), 2
     )
-    file = tmp_path / "aside.jsonl"
+    file = tmp_path / "rejected.jsonl"
     result = run_cli("convert", "--on-error", "quarantine", "--quarantine", file, stdin=lines)
     assert result.returncode == 0 and len(result.stdout.splitlines()) == 1
     assert json.loads(file.read_text())["reason"] == "not_json"

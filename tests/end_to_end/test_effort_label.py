@@ -1,4 +1,4 @@
-"""`effort label` in pieces: killed and gone on with, shared by an array job, looked at beforehand."""
+"""`effort label` in pieces: killed and resumed, shared by an array job, looked at beforehand."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_merges_are_scored_by_their_held_out_loss_and_ranked_beside_trained_mode
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
     assert score(run_cli, lab).endswith(f"2 evaluations -> {path}\n")
-    assert path.read_bytes() == whole, "interrupted, it goes on to the same bytes"
+    assert path.read_bytes() == whole, "interrupted, it resumes to the same bytes"
 
     assert score(run_cli, lab, "--trained", lab / "runs").endswith(f"2 evaluations -> {lab / 'merges/trained.jsonl'}\n")
     trained = journal(lab / "merges" / "trained.jsonl")

@@ -172,7 +172,7 @@ def test_replies_under_way_when_a_run_has_to_end_are_kept(serve, prompts, tmp_pa
     assert len(asked(server)) == 4
 
 
-def test_a_teacher_that_refuses_every_question_ends_the_run_and_is_asked_again_when_it_is_mended(
+def test_a_teacher_that_refuses_every_question_ends_the_run_and_is_asked_again_when_it_is_fixed(
     serve, prompts, tmp_path
 ):
     source, server = prompts(20), serve(script=["400"] * 20)
@@ -180,8 +180,8 @@ def test_a_teacher_that_refuses_every_question_ends_the_run_and_is_asked_again_w
     assert found.returncode == 1
     assert b"the teacher refuses every question, 20 so far: HTTP 400: scripted 400" in found.stderr
     assert kept(tmp_path / "out.journal") == []
-    mended = run(source, tmp_path / "out", server.url, "--json")
-    assert json.loads(mended.stderr)["out"] == 20
+    fixed = run(source, tmp_path / "out", server.url, "--json")
+    assert json.loads(fixed.stderr)["out"] == 20
 
 
 def test_refusals_among_answers_are_final(serve, prompts, tmp_path):

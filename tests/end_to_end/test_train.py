@@ -96,7 +96,7 @@ def test_the_loss_falls_and_the_model_generates_in_plain_transformers(two_ranks:
     assert generated.shape == (1, 7)
 
 
-def test_evaluation_tells_the_mean_loss_of_all_sequences(data: Path, two_ranks: Path) -> None:
+def test_evaluation_reports_the_mean_loss_of_all_sequences(data: Path, two_ranks: Path) -> None:
     reported = json.loads((two_ranks / "metrics.jsonl").read_text().splitlines()[-1])
     last = rows(two_ranks)[-1]["loss"]
     assert reported["step"] == STEPS
@@ -187,7 +187,9 @@ def test_a_rank_that_is_killed_ends_all_with_one_line(data: Path) -> None:
     _, reported = running.communicate(timeout=60)
     assert not psutil.wait_procs(ranks, timeout=10)[1]
     assert running.returncode == 128 + signal.SIGKILL
-    assert reported.decode() == "error: another rank is gone or does not answer: was it killed?; go on with --resume\n"
+    assert (
+        reported.decode() == "error: another rank is gone or does not answer: was it killed?; continue with --resume\n"
+    )
 
 
 def test_out_of_memory_names_the_option_that_helps(tmp_path: Path) -> None:

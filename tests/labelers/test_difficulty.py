@@ -1,4 +1,4 @@
-"""Students of difficulty: what they see, what they learn, and that a label hangs on the prompt alone."""
+"""Students of difficulty: what they see, what they learn, and that a label depends on the prompt alone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def padding(lengths: np.ndarray, packing: Packing, capacity: int = CAPACITY) -> 
 
 
 class Naive:
-    """Next-k-Fit as one would tell it: lists, scanned from end to end."""
+    """Next-k-Fit in its plainest form: lists, scanned from end to end."""
 
     def __init__(self, capacity: int, k: int, short: int, held: int) -> None:
         self.capacity, self.k, self.short, self.most_held = capacity, k, short, held

@@ -79,7 +79,7 @@ def test_sequences_short_of_a_step_fill_whole_microbatches_where_order_allows(or
 
 
 def test_filler_waits_with_the_cheapest_sequences() -> None:
-    # 6 sequences, 4 ranks, 2 microbatches: the four dearest make one microbatch, the two cheapest the other.
+    # 6 sequences, 4 ranks, 2 microbatches: the four most expensive make one microbatch, the two cheapest the other.
     step = plan_for("window", [10, 60, 20, 50, 30, 40], 4, 2).step(0, 0)
     assert sorted(sorted(microbatch.tolist()) for microbatch in step) == [[-1, -1, 0, 2], [1, 3, 4, 5]]
 

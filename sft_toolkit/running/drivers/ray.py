@@ -52,7 +52,7 @@ class _Worker:
 
 
 def _cpus(workers: int) -> int | None:
-    """Ray may not be reported how many processors a cluster has that it joins."""
+    """Ray must not be passed a number of processors when it joins a running cluster."""
     return None if "RAY_ADDRESS" in os.environ else workers
 
 

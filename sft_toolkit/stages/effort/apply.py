@@ -26,7 +26,7 @@ from sft_toolkit.stages.effort.report import group_name
 class EffortStage(Stage):
     """Writes the label of an exchange on the message that opens it, and that of the last one on the record.
 
-    Labels that the input brought along are replaced. A draw hangs on seed, record id and exchange index alone.
+    Labels that the input brought along are replaced. A draw depends on seed, record id and exchange index alone.
     Raises ToolkitError where `edges` were fitted with another tokenizer than that of `lengths`.
     """
 

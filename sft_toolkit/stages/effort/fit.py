@@ -1,7 +1,7 @@
 """First pass of `effort`: the edges of all groups from the reasoning lengths of all records.
 
 What is kept is how often each length occurs in each group, so memory grows with distinct lengths, not with records,
-and the edges hang on neither order nor blocks nor workers.
+and the edges depend on neither order nor blocks nor workers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sft_toolkit.stages.effort.store import LengthStore
 
 
 def fit_and_label(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdges]:
-    """Fit on the inputs of the run and label them, or go on with labelling where an earlier run has fitted.
+    """Fit on the inputs of the run and label them, or resume labelling where an earlier run has fitted.
 
     A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. Raises as
     `runner.run_stage` does.
@@ -43,7 +43,7 @@ def _preview(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdg
 
 
 def _kept_edges(lengths: LengthSource, run: RunOptions) -> FittedEdges | None:
-    """The edges in the folder that the run goes on with; that inputs and options are those of then, it checks itself.
+    """The edges in the folder that the run resumes; that inputs and options are those of then, it checks itself.
 
     They are there once the folder is pinned to them. Raises UsageError for lengths from elsewhere.
     """

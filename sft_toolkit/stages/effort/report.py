@@ -1,4 +1,4 @@
-"""What `effort` tells people: the edges of each group, and how its labels split."""
+"""What `effort` reports: the edges of each group, and how its labels split."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def split_rows(counters: Counters, edges: FittedEdges) -> list[tuple[Any, ...]]:
 
 
 def degenerate_groups(edges: FittedEdges) -> list[str]:
-    """Groups whose labels hang on two edges that coincide."""
+    """Groups whose labels depend on two edges that coincide."""
     return [group_name(group) for group in sorted(edges.groups) if edges.table.find(*group)[1].degenerate]
 
 

@@ -23,7 +23,7 @@ _EASY = "What is the capital of France?"
 
 
 def default_rubric(levels: Sequence[str]) -> str:
-    """What the teacher is reported, unless the user words it."""
+    """The instructions to the teacher, unless the user words them."""
     return _RUBRIC.format(levels=", ".join(levels))
 
 

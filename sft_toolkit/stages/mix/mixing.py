@@ -53,7 +53,7 @@ class MixOptions:
 
 
 def run_mix(options: MixOptions, run: RunOptions) -> Summary:
-    """Mix the inputs of `run` into its output; a dry run does the first pass and tells what would come of it.
+    """Mix the inputs of `run` into its output; a dry run does the first pass and reports what would come of it.
 
     The summary's facts hold the account of each ingredient under `mixture`. Raises UsageError, ToolkitError, and
     RecordError for a faulty record where faults are not quarantined.
@@ -189,7 +189,7 @@ class _Mixing:
         return {"mixture": self._options.mixture.to_json(), "seed": self._run.seed, "lengths": identity}
 
     def _pins(self) -> dict[str, Any]:
-        """What must be the same for a run to be gone on with."""
+        """What must be the same for a run to be resumed."""
         return {
             "stage": NAME,
             "version": VERSION,

@@ -33,7 +33,7 @@ class Measure(Protocol):
     def identity(self) -> dict[str, str]: ...
 
     def lengths(self, batch: list[Conversation], outcome: Outcome) -> dict[str, dict[str, int]]:
-        """By id, `length` and what else was counted; `outcome` is reported of every record that has none."""
+        """By id, `length` and what else was counted; records that have none are reported to `outcome`."""
 
 
 @dataclass(frozen=True)

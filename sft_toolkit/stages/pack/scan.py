@@ -67,7 +67,7 @@ def shuffled(documents: NDArray[np.void], name: Callable[[np.void], str]) -> NDA
         if first == second:
             raise ToolkitError(
                 f"document id {first!r} occurs more than once",
-                "the shuffle hangs on ids: make them unique, or keep input order with --no-shuffle",
+                "the shuffle depends on ids: make them unique, or keep input order with --no-shuffle",
             )
         if first > second:
             order[place : place + 2] = order[[place + 1, place]]

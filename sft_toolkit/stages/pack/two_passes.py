@@ -171,7 +171,7 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
 
 
 def _pins(options: PackOptions, run: RunOptions, inputs: list[ShardFolder]) -> dict[str, Any]:
-    """What must be the same for a run to be gone on with."""
+    """What must be the same for a run to be resumed."""
     return {
         "stage": options.name,
         "version": options.version,

@@ -216,7 +216,7 @@ def tools_keep_the_order_of_the_record(bench: Bench) -> None:
     assert json.dumps(bench.case["input"]["tools"][0]) in rendered.text
 
 
-def a_record_without_trained_tokens_is_set_aside(bench: Bench) -> None:
+def a_record_without_trained_tokens_is_rejected(bench: Bench) -> None:
     rows, outcome = bench.stage(max_tokens=bench.case["input"]["max_tokens"], overlong="truncate")
     assert rows == [] and outcome.counters.rejected == {"no_trained_tokens": 1}
 
@@ -346,7 +346,7 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
     "mask-assistant-says-control-token": the_turn_ends_at_its_real_end,
     "render-tojson-html-escape": json_is_neither_escaped_nor_sorted,
     "render-key-order-tools": tools_keep_the_order_of_the_record,
-    "mask-all-zero-nan": a_record_without_trained_tokens_is_set_aside,
+    "mask-all-zero-nan": a_record_without_trained_tokens_is_rejected,
     "mask-no-generation-tags": spans_need_no_generation_tags,
     "mask-span-at-token-zero": a_span_at_token_zero_does_not_spill,
     "mask-repeated-content": repeated_text_is_masked_where_it_was_said,

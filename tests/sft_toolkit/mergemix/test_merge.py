@@ -144,7 +144,7 @@ def test_a_model_that_fails_keeps_no_other_from_its_score_and_is_tried_again(
             counting,
             open_journal(path),
             1,
-            tell_fault=lambda name, fault: faults.append((name, fault.message)),
+            show_fault=lambda name, fault: faults.append((name, fault.message)),
         )
     assert failed.value.exit_code == 1
     ((name, message),) = faults
@@ -256,12 +256,12 @@ def test_a_command_that_cannot_start_is_no_fault_of_a_model(sources: Sources, tm
             ScoreCommand("no-such-command-here {model}"),
             open_journal(tmp_path / "scores.jsonl"),
             1,
-            tell_fault=lambda name, fault: faults.append(name),
+            show_fault=lambda name, fault: faults.append(name),
         )
     assert not faults and not (tmp_path / "scores.jsonl").exists()
 
 
-def test_the_recipe_of_a_merge_tells_its_mixture(sources: Sources, tmp_path: Path) -> None:
+def test_the_recipe_of_a_merge_reports_its_mixture(sources: Sources, tmp_path: Path) -> None:
     write_merges(sources, [mixture("a", "0.2", "0.3", "0.5")], tmp_path / "out", OPTIONS)
     recipe = json.loads((tmp_path / "out" / "a" / "recipe.json").read_text())
     assert recipe["mixture"] == {"id": "a", "weights": {"code": 0.2, "law": 0.3, "math": 0.5}}

@@ -95,7 +95,7 @@ def test_an_appended_eos_is_shown_with_its_loss(tmp_path: Path) -> None:
 def test_pieces_join_tokens_alike_in_loss_and_kind() -> None:
     mask, control = np.array([0, 0, 1, 1, 1], bool), np.array([1, 0, 0, 0, 1], bool)
     pieces = token_pieces(lambda first, after: f"{first}-{after}", 0, 5, mask, control, apart=False)
-    assert [(piece.text, piece.trained, piece.aside) for piece in pieces] == [
+    assert [(piece.text, piece.trained, piece.annotation) for piece in pieces] == [
         ("0-1", False, True),
         ("1-2", False, False),
         ("2-4", True, False),

@@ -74,21 +74,21 @@ def test_records_and_the_quarantine_do_not_mix_on_stdout(source: Path, capsys: p
 
 
 def test_a_quarantine_file_is_replaced_by_force_only_and_its_folder_made(source: Path, tmp_path: Path) -> None:
-    aside = tmp_path / "new" / "aside.jsonl"
-    convert(source, tmp_path / "out.jsonl", quarantine_file=str(aside))
-    assert json.loads(aside.read_text())["reason"] == "not_json"
-    aside.write_text("precious")
+    rejected = tmp_path / "new" / "rejected.jsonl"
+    convert(source, tmp_path / "out.jsonl", quarantine_file=str(rejected))
+    assert json.loads(rejected.read_text())["reason"] == "not_json"
+    rejected.write_text("precious")
     with pytest.raises(UsageError, match="exists"):
-        convert(source, tmp_path / "other.jsonl", quarantine_file=str(aside))
-    assert aside.read_text() == "precious"
-    convert(source, tmp_path / "out.jsonl", quarantine_file=str(aside), force=True)
-    assert json.loads(aside.read_text())["reason"] == "not_json"
+        convert(source, tmp_path / "other.jsonl", quarantine_file=str(rejected))
+    assert rejected.read_text() == "precious"
+    convert(source, tmp_path / "out.jsonl", quarantine_file=str(rejected), force=True)
+    assert json.loads(rejected.read_text())["reason"] == "not_json"
 
 
 def test_force_replaces_an_input_file_once_it_has_been_read(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps(RECORD) + "\n")
-    convert(path, path, force=True, quarantine_file=str(tmp_path / "aside.jsonl"))
+    convert(path, path, force=True, quarantine_file=str(tmp_path / "rejected.jsonl"))
     assert json.loads(path.read_text())["id"] == "a"
 
 

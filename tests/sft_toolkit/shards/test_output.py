@@ -162,12 +162,12 @@ def test_force_removes_only_what_the_tool_wrote(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
-def test_what_is_set_aside_is_written_with_its_reason(tmp_path: Path) -> None:
+def test_what_is_rejected_is_written_with_its_reason(tmp_path: Path) -> None:
     folder = OutputFolder(tmp_path)
     folder.prepare(PINS, force=False, resume=False)
     info = write_block(folder, 0, [3]).shard
-    aside = [Rejection("x.jsonl:7", "torn_line", "the last line is cut off", '{"a')]
-    folder.report(BlockReport(0, info, Counters()), aside)
+    rejected = [Rejection("x.jsonl:7", "torn_line", "the last line is cut off", '{"a')]
+    folder.report(BlockReport(0, info, Counters()), rejected)
     assert (tmp_path / "quarantine" / "part-00000.jsonl").read_text() == (
         '{"origin":"x.jsonl:7","reason":"torn_line","detail":"the last line is cut off","record":"{\\"a"}\n'
     )

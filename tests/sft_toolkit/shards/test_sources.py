@@ -1,4 +1,4 @@
-"""Inputs of every kind give the same rows, in blocks that hang on the rows alone."""
+"""Inputs of every kind give the same rows, in blocks that depend on the rows alone."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ def test_blocks_do_not_hang_on_how_rows_are_split_into_files(
     assert read_blocks(files, rows_per_block, folder) == expected_blocks(rows_per_block)
 
 
-def test_a_row_tells_its_file_and_line_also_after_blank_lines_and_in_later_blocks(tmp_path: Path) -> None:
+def test_a_row_reports_its_file_and_line_also_after_blank_lines_and_in_later_blocks(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "x.jsonl", ["\n", LINES[0], "  \n", LINES[1], LINES[2]])
     blocks = [[row.origin for row in block.read()] for block in Source([path]).blocks(3, tmp_path)]
     assert blocks == [[f"{path}:2"], [f"{path}:4", f"{path}:5"]]
 
 
-def test_a_compressed_row_tells_the_line_of_its_own_file(tmp_path: Path) -> None:
+def test_a_compressed_row_reports_the_line_of_its_own_file(tmp_path: Path) -> None:
     path = write_gzip(tmp_path)
     origins = [row.origin for block in Source([path]).blocks(10, tmp_path) for row in block.read()]
     assert origins == [f"{path}:{number}" for number in range(1, 26)]

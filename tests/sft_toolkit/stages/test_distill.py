@@ -79,7 +79,7 @@ def test_every_second_sample_of_a_comparison_goes_without_opener_and_both_rates_
         ("misfiled", "parser_misfiled"),
     ],
 )
-def test_replies_are_kept_or_set_aside_by_class(run_cli, serve, prompts, tmp_path, style, kind):
+def test_replies_are_kept_or_rejected_by_class(run_cli, serve, prompts, tmp_path, style, kind):
     summary = distill(run_cli, prompts(3), tmp_path / "out", serve(style=style).url)
     assert summary["rejected"] == ({} if kind == "ok" else {kind: 3})
     assert summary["out"] == (3 if kind == "ok" else 0)
@@ -88,7 +88,7 @@ def test_replies_are_kept_or_set_aside_by_class(run_cli, serve, prompts, tmp_pat
         assert ENGLISH_DRIFT in json.loads(line)["detail"]
 
 
-def test_what_the_server_refuses_among_its_answers_is_set_aside(run_cli, serve, prompts, tmp_path):
+def test_what_the_server_refuses_among_its_answers_is_rejected(run_cli, serve, prompts, tmp_path):
     summary = distill(run_cli, prompts(3), tmp_path / "out", serve(script=["400", "ok", "400"]).url)
     assert (summary["out"], summary["rejected"]) == (1, {"refused": 2})
 

@@ -230,7 +230,7 @@ def test_exchanges_of_one_record_and_runs_of_another_seed_draw_on_their_own():
         assert 0.3 < (first == second).mean() < 0.7
 
 
-def test_a_bad_length_stops_the_run_or_is_set_aside_and_its_neighbours_keep_their_labels():
+def test_a_bad_length_stops_the_run_or_is_rejected_and_its_neighbours_keep_their_labels():
     batch = [given_lengths([400], "a"), given_lengths([-1], "b"), given_lengths([0], "c")]
     with pytest.raises(RecordError, match=r"record b.* -1"):
         labelled(batch)

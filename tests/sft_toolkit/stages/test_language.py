@@ -30,20 +30,20 @@ def test_each_message_with_reasoning_gets_its_verdict_and_the_rate_its_interval(
     assert abs(rate["high"] - 0.9055) < 5e-4
 
 
-def test_drift_is_set_aside_with_the_first_offending_words_where_that_is_asked_for(run_cli, tmp_path):
-    aside = tmp_path / "aside.jsonl"
+def test_drift_is_rejected_with_the_first_offending_words_where_that_is_asked_for(run_cli, tmp_path):
+    rejected = tmp_path / "rejected.jsonl"
     rows, summary = judge(
         run_cli,
         "--drop",
         "--quarantine",
-        aside,
+        rejected,
         "--on-error",
         "quarantine",
         lines=[record("a", DRIFTING), record("b", GERMAN)],
     )
     assert [row["id"] for row in rows] == ["b"]
     assert summary["rejected"] == {"drift": 1}
-    assert "Wait, let me check that again" in json.loads(aside.read_bytes())["detail"]
+    assert "Wait, let me check that again" in json.loads(rejected.read_bytes())["detail"]
 
 
 def test_what_the_prompt_says_in_english_is_no_drift(run_cli):

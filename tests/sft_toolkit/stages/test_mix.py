@@ -316,7 +316,7 @@ def test_records_are_mixed_by_a_column_of_lengths_and_filtered_by_any_key(tmp_pa
     assert summary.tokens == 40
 
 
-def test_faulty_lengths_stop_the_run_or_are_set_aside_and_counted(tmp_path: Path) -> None:
+def test_faulty_lengths_stop_the_run_or_are_rejected_and_counted(tmp_path: Path) -> None:
     rows = [{"id": f"r{n}", "dataset": "d", "n": length} for n, length in enumerate([5, -1, None, 2.5, 7])]
     path = records(tmp_path / "in.jsonl", rows)
     options = MixOptions(mixture_of(d=Ingredient(epochs=1)), GivenLengths("n"))
@@ -326,8 +326,8 @@ def test_faulty_lengths_stop_the_run_or_are_set_aside_and_counted(tmp_path: Path
     summary = run_mix(options, run)
     assert summary.counters.rejected == Counter(bad_length=3)
     assert summary.tokens == 12
-    aside = (tmp_path / "Q" / "quarantine" / "part-00000.jsonl").read_text().splitlines()
-    assert [json.loads(line)["record"]["id"] for line in aside] == ["r1", "r2", "r3"]
+    rejected = (tmp_path / "Q" / "quarantine" / "part-00000.jsonl").read_text().splitlines()
+    assert [json.loads(line)["record"]["id"] for line in rejected] == ["r1", "r2", "r3"]
 
 
 def test_two_records_of_one_id_and_a_copy_that_meets_another_id_are_refused(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_without_shuffle_documents_are_packed_as_they_come(tmp_path: Path) -> No
     assert [row["ids"] for row in rows(tmp_path / "P")] == [["0", "1"], ["2", "3"], ["4", "5"]]
 
 
-def test_the_summary_tells_what_the_packing_came_to(tokens: Path, documents: list[Document], tmp_path: Path) -> None:
+def test_the_summary_reports_what_the_packing_came_to(tokens: Path, documents: list[Document], tmp_path: Path) -> None:
     summary = pack(tokens, tmp_path / "P")
     found = rows(tmp_path / "P")
     total = sum(len(document.tokens) for document in documents)
@@ -194,11 +194,11 @@ def test_dropped_documents_are_counted_and_listed(long: Path, tmp_path: Path) ->
     assert summary.counters.records_in == 5
     assert summary.counters.records_out == 1
     assert summary.counters.rejected == {"overlong": 4}
-    aside = [decode(line) for line in (tmp_path / "P" / "quarantine" / "part-00000.jsonl").read_bytes().splitlines()]
-    assert [entry["record"]["id"] for entry in aside] == [document.id for document in LONG[1:]]
+    rejected = [decode(line) for line in (tmp_path / "P" / "quarantine" / "part-00000.jsonl").read_bytes().splitlines()]
+    assert [entry["record"]["id"] for entry in rejected] == [document.id for document in LONG[1:]]
 
 
-def test_quarantine_sets_over_long_documents_aside(long: Path, tmp_path: Path) -> None:
+def test_quarantine_rejects_over_long_documents(long: Path, tmp_path: Path) -> None:
     summary = pack(long, tmp_path / "P", PackOptions(capacity=10), quarantine=True)
     assert summary.counters.rejected == {"overlong": 4}
 
@@ -225,7 +225,7 @@ def test_a_cut_after_three_tokens_keeps_the_runs_that_end_by_then(mask: str, len
     assert length_when_cut(np.array(list(map(int, mask)), bool), 3) == length
 
 
-def test_a_document_without_tokens_is_set_aside(tmp_path: Path) -> None:
+def test_a_document_without_tokens_is_rejected(tmp_path: Path) -> None:
     write_token_folder(tmp_path / "T", [Document("empty", [], []), Document("a", [1, 2], [False, True])])
     summary = pack(tmp_path / "T", tmp_path / "P")
     assert summary.counters.rejected == {"empty": 1}
@@ -271,7 +271,7 @@ def test_a_finished_run_is_not_repeated_and_other_options_are_refused(tokens: Pa
         pack(tokens, tmp_path / "P", replace(OPTIONS, capacity=2000), resume=True)
 
 
-def test_a_dry_run_tells_and_writes_nothing(tokens: Path, tmp_path: Path) -> None:
+def test_a_dry_run_reports_and_writes_nothing(tokens: Path, tmp_path: Path) -> None:
     summary = pack(tokens, tmp_path / "P", dry_run=True)
     assert summary.facts["documents"] == 2000
     assert not (tmp_path / "P").exists()

@@ -161,13 +161,13 @@ def test_truncation_keeps_whole_turns_and_cuts_ids_and_mask_alike(tokenizer: str
     assert outcome.counters.notes["truncated"] == 1
 
 
-def test_truncation_that_leaves_no_whole_turn_sets_the_record_aside(tokenizer: str, outcome: Outcome) -> None:
+def test_truncation_that_leaves_no_whole_turn_rejects_the_record(tokenizer: str, outcome: Outcome) -> None:
     stage = RenderStage(tokenizer, max_tokens=10, overlong="truncate")
     assert run(stage, outcome, conversation(*TWO)) == []
     assert outcome.counters.rejected == {"no_trained_tokens": 1}
 
 
-def test_faulty_records_are_set_aside_and_the_others_keep_their_order(tokenizer: str, outcome: Outcome) -> None:
+def test_faulty_records_are_rejected_and_the_others_keep_their_order(tokenizer: str, outcome: Outcome) -> None:
     image = conversation(say("user", "x"), say("assistant", "y"))
     image.messages[0].content = [{"type": "image"}]
     records = [conversation(*TWO), image, conversation(*TWO[:2])]

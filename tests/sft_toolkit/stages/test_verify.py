@@ -110,13 +110,13 @@ def expected_difference(calls, kind):
     return {MISSING: ["missing call"], OTHER_TOOL: ["/name"]}.get(kind, [])
 
 
-def test_a_record_that_differs_is_set_aside_where_that_is_asked_for(run_cli, serve, tmp_path, shared):
+def test_a_record_that_differs_is_rejected_where_that_is_asked_for(run_cli, serve, tmp_path, shared):
     records = bfcl_records(shared, "BFCL_v4_simple_python", 4)
     answers = {
         each["messages"][-1]["reasoning"]: native(derived(calls_of(each), kind))
         for each, kind in zip(records, [RIGHT, MISSING, RIGHT, WRONG_ARGUMENT], strict=True)
     }
-    quarantine = ("--mismatch", "quarantine", "--on-error", "quarantine", "--quarantine", tmp_path / "aside.jsonl")
+    quarantine = ("--mismatch", "quarantine", "--on-error", "quarantine", "--quarantine", tmp_path / "rejected.jsonl")
     rows, summary, _ = verify(run_cli, serve, tmp_path, records, answers, *quarantine)
     assert [row["id"] for row in rows] == [records[0]["id"], records[2]["id"]]
     assert summary["rejected"] == {"call_not_derived": 2}
@@ -157,7 +157,7 @@ def test_reasoning_that_backfill_did_not_write_is_checked_only_on_demand(run_cli
     assert "reasoning" not in row["messages"][-1]
 
 
-def test_a_refusal_is_no_derivation_and_sets_the_record_aside(run_cli, serve, tmp_path, shared):
+def test_a_refusal_is_no_derivation_and_rejects_the_record(run_cli, serve, tmp_path, shared):
     (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
     answers = {given["messages"][-1]["reasoning"]: {"content": None, "refusal": "no"}}
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers)

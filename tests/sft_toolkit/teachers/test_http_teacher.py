@@ -191,7 +191,7 @@ def test_a_server_that_does_not_continue_the_thinking_is_refused_with_the_reason
     assert why in str(caught.value)
 
 
-def test_auto_tells_what_every_form_did_when_none_works(serve):
+def test_auto_reports_what_every_form_did_when_none_works(serve):
     with pytest.raises(ToolkitError) as caught:
         ask(serve(open=None, style="skipped").url, replace(ASKING, prefill="auto"), settle=True)
     assert all(form in str(caught.value) for form in ("reasoning-field: ", "content: ", "prefix-flag: "))

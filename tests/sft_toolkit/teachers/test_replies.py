@@ -140,7 +140,7 @@ def test_what_has_no_choice_is_no_answer(body):
     assert not is_answer(body)
 
 
-def test_usage_is_zero_where_the_server_does_not_tell():
+def test_usage_is_zero_where_the_server_does_not_say():
     assert read_usage(completion("x")).tokens_out == 0
 
 

@@ -1,4 +1,4 @@
-"""What became of calls: pairing results, telling failures, reading the environment's error codes."""
+"""What became of calls: pairing results, recognising failures, reading the environment's error codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run tells, and what is left of it after a kill."""
+"""What a run reports, and what is left of it after a kill."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_loss_comes_back_from_the_file_bit_for_bit(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "metrics.jsonl").read_text())["loss"] == 0.1 + 0.2
 
 
-def test_the_line_tells_figures_and_the_time_left(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_line_reports_figures_and_the_time_left(capfd: pytest.CaptureFixture[str]) -> None:
     line = Line(steps=46)
     line.write(row(1))
     line.write({"step": 1, "eval_loss": 3.0, "eval_loss_tokens": 10})

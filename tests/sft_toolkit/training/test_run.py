@@ -148,7 +148,7 @@ def test_a_checkpoint_that_is_cut_is_named_with_the_way_out(file: str, options: 
     (last / file).write_bytes((last / file).read_bytes()[:1000])
     with pytest.raises(ToolkitError, match=r"step-00000006: cannot be read: .+$") as refused:
         train(replace(options, resume=True))
-    assert refused.value.hint == "remove it to go on from the one before"
+    assert refused.value.hint == "remove it to resume from the one before"
     dist.destroy_process_group()
     shutil.rmtree(last)
     train(replace(options, resume=True))
