@@ -1,18 +1,18 @@
 """Orders of packed sequences over 64 ranks, simulated, and what it costs to plan them.
 
-    python benchmarks/balance.py [STREAMS]      STREAMS: a module with draw(n, kind) -> (lengths, data sets)
+    python benchmarks/balance.py
 
-A sequence's time is half its share of tokens, half its share of attention cost; ranks wait for the slowest after each
-microbatch. Speed-ups stand beside random order; a global sort by cost is the bound.
+The lengths are those of length_streams.py. A sequence's time is half its share of tokens, half its share of attention
+cost; ranks wait for the slowest after each microbatch. Speed-ups stand beside random order; a global sort by cost is
+the bound.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 
 import numpy as np
-from packing import CAPACITY, streams_of
+from length_streams import CAPACITY, draw
 
 from sft_toolkit.packers import (
     Plan,
@@ -70,7 +70,6 @@ def cost_of_planning() -> None:
 
 
 def main() -> None:
-    draw, _ = streams_of(sys.argv[1:])
     for kind in ("even", "short", "long"):
         print(f"\n{kind:24}{'efficient':>10}{'x random':>10}{'deff':>10}{'mix':>10}")
         compare(*draw(DOCUMENTS.get(kind, 1_000_000), kind))

@@ -1,47 +1,25 @@
 """Packing a million document lengths: this packer beside a plain Python one, TRL's segment tree, and the lower bound.
 
-    python benchmarks/packing.py [STREAMS]      STREAMS: a module with draw(n, kind) -> (lengths, data sets)
+    python benchmarks/packing.py
 
-Without STREAMS the lengths are drawn here: 57 data sets, medians log-uniform in 27 … 90,223 tokens. Figures mean
-something beside one another, in one run.
+The lengths are those of length_streams.py. Figures mean something beside one another, in one run.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import sys
 import time
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
+from length_streams import CAPACITY, draw
 
 from sft_toolkit.packers import best_fit_decreasing, next_k_fit
 
-CAPACITY = 262_144
 DOCUMENTS = 1_000_000
-Draw = Callable[[int, str], tuple[np.ndarray, np.ndarray]]
-
-
-def draw(n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Lognormal lengths of 57 data sets, whose sizes go with median**exponent: 0 is even, -0.5 mostly short."""
-    rng = np.random.default_rng(7)
-    medians = np.exp(np.linspace(np.log(27), np.log(90_223), 57))
-    sizes = medians ** {"even": 0.0, "short": -0.5, "long": 0.5}[kind]
-    datasets = rng.choice(57, size=n, p=sizes / sizes.sum())
-    lengths = medians[datasets] * np.exp(0.7 * rng.standard_normal(n))
-    return np.clip(np.rint(lengths), 27, CAPACITY).astype(np.int32), datasets
-
-
-def streams_of(arguments: Sequence[str]) -> tuple[Draw, list[str]]:
-    if not arguments:
-        return draw, ["even", "short", "long"]
-    spec = importlib.util.spec_from_file_location("streams", arguments[0])
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.draw, ["even", "short", "agentic", "even-grouped"]
+STREAMS = ("even", "short", "agentic", "even-grouped")
 
 
 def python_next_k_fit(lengths: list[int], k: int = 256) -> int:
@@ -109,12 +87,11 @@ def contenders(lengths: np.ndarray) -> dict[str, tuple[Callable[[], int], int]]:
 
 
 def main() -> None:
-    draw_stream, kinds = streams_of(sys.argv[1:])
     next_k_fit([1], 1)
     best_fit_decreasing([1], 1)
     print(f"{DOCUMENTS:,} documents, capacity {CAPACITY:,}; CPU seconds, padding in %")
-    for kind in kinds:
-        lengths, _ = draw_stream(DOCUMENTS, kind)
+    for kind in STREAMS:
+        lengths, _ = draw(DOCUMENTS, kind)
         tokens = int(lengths.sum(dtype=np.int64))
         bound = -(-tokens // CAPACITY)
         print(f"\n{kind:32}{'CPU s':>8}{'x ours':>9}{'sequences':>11}{'padding':>9}")

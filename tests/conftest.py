@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+CASES = ROOT / "tests" / "cases"
 RunCli = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Real data by others, beside the checkout; tests that need it skip where it is absent."""
+    """The folder whose `data/` holds real data by others; tests that need it skip where it is absent."""
     path = ROOT.parent / "shared"
-    if not path.is_dir():
-        pytest.skip("no shared data beside the checkout")
+    if not (path / "data").is_dir():
+        pytest.skip("third-party data: ../shared/data is not beside this checkout")
     return path
 
 
@@ -55,3 +57,13 @@ def cli_command(*arguments: str | Path) -> Sequence[str]:
     """The command line that runs the installed console script under the interpreter of the tests."""
     script = Path(sys.executable).with_name("kolibri-sft")
     return [str(script), *map(str, arguments)]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end which tests did not run, and why: a clean clone lacks the data of third parties."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)  # (file, line, reason)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} {'test' if count == 1 else 'tests'} skipped: {reason}")
+    if deselected := len(terminalreporter.getreports("deselected")):
+        terminalreporter.write_line(f"{deselected} slow tests left out; run them with -m slow")

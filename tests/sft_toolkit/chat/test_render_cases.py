@@ -1,4 +1,4 @@
-"""Inputs that broke other tools: every `render.*` case of the shared collection, checked in full."""
+"""Inputs that broke other tools: every `render.*` case of tests/cases, checked in full."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.render import RenderStage
+from tests.conftest import CASES
 
 MISTRAL = """{{ bos_token }}{% for message in messages %}{% if message.role == 'user' %}{{ '[INST] ' + message.content +
 '[/INST]' }}{% elif message.role == 'tool' %}{{ '[TOOL_RESULTS] ' + message.tool_call_id + message.content +
@@ -366,8 +367,8 @@ CHECKS: dict[str, Callable[[Bench], None]] = {
 
 
 @pytest.fixture(scope="module")
-def cases(shared: Path) -> dict[str, dict[str, Any]]:
-    lines = (shared / "cases" / "tool_and_mask_cases.jsonl").read_text().splitlines()
+def cases() -> dict[str, dict[str, Any]]:
+    lines = (CASES / "tool_and_mask_cases.jsonl").read_text().splitlines()
     return {case["id"]: case for case in map(json.loads, lines) if case["kind"].startswith("render.")}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.json_text import decode, encode
+from tests.conftest import CASES
 
 
 def conversation(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def call(arguments: Any, name: str = "buche_einnahme", **more: Any) -> dict[str,
     return {"role": "assistant", "tool_calls": [{"function": {"name": name, "arguments": arguments}, **more}]}
 
 
-def load_cases(shared: Path, kind: str) -> dict[str, dict[str, Any]]:
-    lines = (shared / "cases" / "tool_and_mask_cases.jsonl").read_text().splitlines()
+def load_cases(kind: str) -> dict[str, dict[str, Any]]:
+    lines = (CASES / "tool_and_mask_cases.jsonl").read_text().splitlines()
     return {case["id"]: case for case in map(json.loads, lines) if case["kind"].startswith(kind)}
 
 
@@ -306,8 +306,8 @@ def test_the_schema_of_other_vendors_tools_is_that_of_the_parameters(name: str) 
     assert parse_record(conversation(USER, tools=[both])).tools == [{"type": "function", "function": both}]
 
 
-def test_tools_in_all_four_forms_are_one(shared: Path) -> None:
-    case = load_cases(shared, "load.tools")["schema-tools-as-string"]["input"]
+def test_tools_in_all_four_forms_are_one() -> None:
+    case = load_cases("load.tools")["schema-tools-as-string"]["input"]
     flat = json.loads(case["tools_string"])
     wrapped = [{"type": "function", "function": tool} for tool in flat]
     text_parameters = [{**tool, "parameters": json.dumps(tool["parameters"])} for tool in flat]
@@ -315,8 +315,8 @@ def test_tools_in_all_four_forms_are_one(shared: Path) -> None:
     assert all(parse_record(conversation(USER, tools=form)).tools == wrapped for form in forms)
 
 
-def test_nulls_that_column_storage_padded_are_dropped_and_meant_nulls_kept(shared: Path) -> None:
-    case = load_cases(shared, "load.tools")["schema-arrow-null-padding"]["input"]
+def test_nulls_that_column_storage_padded_are_dropped_and_meant_nulls_kept() -> None:
+    case = load_cases("load.tools")["schema-arrow-null-padding"]["input"]
     assert [tool["function"] for tool in parse_record(case).tools] == [
         {
             "name": "a",

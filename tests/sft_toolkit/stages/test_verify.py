@@ -15,6 +15,21 @@ def bfcl_records(shared, name, count):
     return [record(question, truth) for question, truth in zip(questions[:count], truths[:count], strict=True)]
 
 
+def own_records(count):
+    """Records of the same form whose calls are of our own making: one call each, with two arguments."""
+    tool = {"name": "buche_tisch", "parameters": {"type": "object", "properties": {"gast": {}, "personen": {}}}}
+    return [
+        record(
+            {"question": [[{"role": "user", "content": f"Ein Tisch für {number + 2}, bitte."}]], "function": [tool]},
+            {
+                "id": f"own-{number}",
+                "ground_truth": [{"buche_tisch": {"gast": [f"Gast {number}"], "personen": [number + 2]}}],
+            },
+        )
+        for number in range(count)
+    ]
+
+
 def record(question, truth):
     calls = [
         {"name": tool, "arguments": {key: values[0] for key, values in arguments.items() if values[0] != ""}}
@@ -75,6 +90,8 @@ def verify(run_cli, serve, tmp_path, records, answers, *options, script=()):
 @pytest.mark.parametrize(
     ("name", "write", "form"),
     [
+        ("own", native, "tools"),
+        ("own", as_blocks, "text"),
         ("BFCL_v4_simple_python", native, "tools"),
         ("BFCL_v4_parallel", native, "tools"),
         ("BFCL_v4_parallel", as_json, "json"),
@@ -82,9 +99,9 @@ def verify(run_cli, serve, tmp_path, records, answers, *options, script=()):
     ],
 )
 def test_reasoning_stays_exactly_where_the_same_calls_follow_from_it(
-    run_cli, serve, tmp_path, shared, name, write, form
+    request, run_cli, serve, tmp_path, name, write, form
 ):
-    records = bfcl_records(shared, name, 100)
+    records = own_records(100) if name == "own" else bfcl_records(request.getfixturevalue("shared"), name, 100)
     kinds = [(RIGHT, WRONG_ARGUMENT, MISSING, OTHER_TOOL, SHUFFLED)[index % 5] for index in range(len(records))]
     answers = {
         each["messages"][-1]["reasoning"]: write(derived(calls_of(each), kind))
@@ -110,8 +127,8 @@ def expected_difference(calls, kind):
     return {MISSING: ["missing call"], OTHER_TOOL: ["/name"]}.get(kind, [])
 
 
-def test_a_record_that_differs_is_rejected_where_that_is_asked_for(run_cli, serve, tmp_path, shared):
-    records = bfcl_records(shared, "BFCL_v4_simple_python", 4)
+def test_a_record_that_differs_is_rejected_where_that_is_asked_for(run_cli, serve, tmp_path):
+    records = own_records(4)
     answers = {
         each["messages"][-1]["reasoning"]: native(derived(calls_of(each), kind))
         for each, kind in zip(records, [RIGHT, MISSING, RIGHT, WRONG_ARGUMENT], strict=True)
@@ -122,8 +139,8 @@ def test_a_record_that_differs_is_rejected_where_that_is_asked_for(run_cli, serv
     assert summary["rejected"] == {"call_not_derived": 2}
 
 
-def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path, shared):
-    (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
+def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path):
+    (given,) = own_records(1)
     answers = {given["messages"][-1]["reasoning"]: native(calls_of(given))}
     (row,), _, server = verify(run_cli, serve, tmp_path, [given], answers, "--votes", "3")
     assert row["messages"][-1]["verify"] == {"model": "c", "votes": 3, "agree": 3}
@@ -138,8 +155,8 @@ def test_more_than_half_of_the_votes_must_agree(run_cli, serve, tmp_path, shared
         (["ok", "truncated", "truncated"], None, {"no_answer": 1}),
     ],
 )
-def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path, shared, script, kept, rejected):
-    (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
+def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path, script, kept, rejected):
+    (given,) = own_records(1)
     answers = {given["messages"][-1]["reasoning"]: native(calls_of(given))}
     options = ("--votes", "3", "--concurrency", "1")
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers, *options, script=script)
@@ -147,8 +164,8 @@ def test_votes_that_are_missing_do_not_make_a_majority(run_cli, serve, tmp_path,
     assert ["reasoning" in row["messages"][-1] for row in rows] == ([] if kept is None else [kept])
 
 
-def test_reasoning_that_backfill_did_not_write_is_checked_only_on_demand(run_cli, serve, tmp_path, shared):
-    (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
+def test_reasoning_that_backfill_did_not_write_is_checked_only_on_demand(run_cli, serve, tmp_path):
+    (given,) = own_records(1)
     del given["messages"][-1]["backfill"]
     (row,), _, server = verify(run_cli, serve, tmp_path, [given], {})
     assert row["messages"][-1]["reasoning"] == given["messages"][-1]["reasoning"]
@@ -157,8 +174,8 @@ def test_reasoning_that_backfill_did_not_write_is_checked_only_on_demand(run_cli
     assert "reasoning" not in row["messages"][-1]
 
 
-def test_a_refusal_is_no_derivation_and_rejects_the_record(run_cli, serve, tmp_path, shared):
-    (given,) = bfcl_records(shared, "BFCL_v4_simple_python", 1)
+def test_a_refusal_is_no_derivation_and_rejects_the_record(run_cli, serve, tmp_path):
+    (given,) = own_records(1)
     answers = {given["messages"][-1]["reasoning"]: {"content": None, "refusal": "no"}}
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers)
     assert (rows, summary["rejected"]) == ([], {"no_answer": 1})

@@ -6,7 +6,6 @@ What a case expects is checked as it is written, except where the decided rules 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ from sft_toolkit.tool_calls import same_call, same_calls
 from sft_toolkit.tool_calls.judge import Judge, Judgement
 from sft_toolkit.tool_calls.results import failed, pair_results
 from sft_toolkit.tool_calls.schema import BrokenSchema, compile_tools
+from tests.conftest import CASES as FOLDER
 
-CASES_FILE = Path(__file__).parents[4] / "shared" / "cases" / "tool_and_mask_cases.jsonl"
-LINES = CASES_FILE.read_text(encoding="utf-8").splitlines() if CASES_FILE.exists() else []
+LINES = (FOLDER / "tool_and_mask_cases.jsonl").read_text(encoding="utf-8").splitlines()
 CASES: dict[str, dict[str, Any]] = {case["id"]: case for case in map(decode, LINES)}
 
 DECIDED = {
@@ -64,16 +63,16 @@ def test_turns_are_masked_as_the_case_expects(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ids("mask.") if "failed" in CASES[name]["expect"]])
-def test_failures_are_told_as_the_case_expects(name: str) -> None:
+def test_failures_are_found_as_the_case_expects(name: str) -> None:
     conversation = loaded(name)
     results = pair_results(conversation.messages).results
-    reported = {
+    found = {
         call.id: failed(results.get((turn, index)))
         for turn, message in enumerate(conversation.messages)
         for index, call in enumerate(message.tool_calls)
     }
     for call_id, expected in CASES[name]["expect"]["failed"].items():
-        assert reported[call_id] is expected
+        assert found[call_id] is expected
 
 
 @pytest.mark.parametrize("name", ids("verify.equal"))
