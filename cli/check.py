@@ -10,6 +10,7 @@ import typer
 
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug
+from sft_toolkit.cli.template_options import TemplateVariable, template_variables
 from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def check(
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
     ] = None,
+    template_variable: TemplateVariable = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
     config: Config = None,
     debug: Debug = False,
@@ -42,7 +44,7 @@ def check(
     from sft_toolkit.reporting.sample_check import count_sample, sample_findings
     from sft_toolkit.reporting.template_check import template_findings
 
-    renderer = Renderer.from_folder(tokenizer, chat_template)
+    renderer = Renderer.from_folder(tokenizer, chat_template, variables=template_variables(template_variable))
     findings = template_findings(renderer)
     counts = count_sample(records, renderer) if records else None
     findings += [] if counts is None else sample_findings(counts)

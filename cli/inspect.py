@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug
 from sft_toolkit.cli.pager import paged
+from sft_toolkit.cli.template_options import TemplateVariable, template_variables
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def inspect(
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
     ] = None,
+    template_variable: TemplateVariable = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
     no_pager: Annotated[bool, typer.Option("--no-pager", help="Print all at once.")] = False,
@@ -45,7 +47,8 @@ def inspect(
     """
     if identity is not None and row is not None:
         raise UsageError(f"{identity} and --row {row}: both say what to show", "give one of them")
-    view = _view(what, identity, row or 0, tokenizer, chat_template, tokens)
+    variables = template_variables(template_variable)
+    view = _view(what, identity, row or 0, tokenizer, chat_template, variables, tokens)
     if html is not None:
         _write_page(view, html)
     elif sys.stdout.isatty():
@@ -55,7 +58,13 @@ def inspect(
 
 
 def _view(
-    what: str, identity: str | None, row: int, tokenizer: Path | None, chat_template: Path | None, tokens: bool
+    what: str,
+    identity: str | None,
+    row: int,
+    tokenizer: Path | None,
+    chat_template: Path | None,
+    variables: dict[str, Any],
+    tokens: bool,
 ) -> View:
     from sft_toolkit.reporting.find import Sequence, find
     from sft_toolkit.reporting.record_view import record_view, rendered_view
@@ -65,11 +74,17 @@ def _view(
         raise UsageError(
             "--chat-template needs --tokenizer", "a template is rendered with a tokenizer's special tokens"
         )
+    if tokenizer is None and variables:
+        raise UsageError("--template-variable needs --tokenizer", "records are shown unrendered without one")
     found = find(what, identity, row)
     if isinstance(found, Sequence):
         if chat_template is not None:
             raise UsageError(
                 f"{what}: holds tokens, which --chat-template cannot change", "inspect the records instead"
+            )
+        if variables:
+            raise UsageError(
+                f"{what}: holds tokens, which --template-variable cannot change", "inspect the records instead"
             )
         return sequence_view(found, None if tokenizer is None else read_tokenizer(tokenizer), tokens)
     if tokenizer is None:
@@ -78,7 +93,7 @@ def _view(
         return record_view(found)
     from sft_toolkit.chat import Renderer
 
-    return rendered_view(found, Renderer.from_folder(tokenizer, chat_template), tokens)
+    return rendered_view(found, Renderer.from_folder(tokenizer, chat_template, variables=variables), tokens)
 
 
 def _write_page(view: View, path: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from sft_toolkit.cli.options import require_choice, stage_command
 from sft_toolkit.cli.run_and_report import execute
+from sft_toolkit.cli.template_options import TemplateVariable, template_variables
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
@@ -23,6 +24,7 @@ def render(
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
     ] = None,
+    template_variable: TemplateVariable = None,
     train: Annotated[
         str, typer.Option(metavar="TURNS", help="Assistant turns that carry loss: all, or last (the final message).")
     ] = "all",
@@ -62,5 +64,6 @@ def render(
         max_tokens=max_tokens,
         overlong=overlong,
         date=date,
+        template_variables=template_variables(template_variable),
     )
     execute(stage, run)

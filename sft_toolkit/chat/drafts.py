@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from sft_toolkit.chat.control_text import ControlText
 from sft_toolkit.chat.messages import prepare, prepare_tools
@@ -46,21 +48,22 @@ class Drafter:
         self._probes = probes
         self._rules = rules
 
-    def draft(self, conversation: Conversation) -> Draft:
+    def draft(self, conversation: Conversation, own_variables: Mapping[str, Any]) -> Draft:
         """The text with its turns, or the RecordError that says why there is none."""
         try:
-            return self._rendered(conversation)
+            return self._rendered(conversation, own_variables)
         except RecordError as error:
             return Draft(conversation, error=error)
         except RecursionError:
             detail = "tools, or what a message holds besides its text, nest too deeply"
             return Draft(conversation, error=RecordError("nested_too_deeply", detail))
 
-    def _rendered(self, conversation: Conversation) -> Draft:
+    def _rendered(self, conversation: Conversation, own_variables: Mapping[str, Any]) -> Draft:
         notes: Counter[str] = Counter()
         messages = prepare(conversation, self._probes.dialect, notes)
         tools = prepare_tools(conversation)
-        variables = {} if conversation.effort is None else {"effort": conversation.effort}
+        effort = {} if conversation.effort is None else {"effort": conversation.effort}
+        variables = {**own_variables, **effort}
         traced = self._template.trace(messages, tools, variables)
         inert = self._control_text.inert_ranges(
             messages, tools, partial(self._template.render, variables=variables), traced.text

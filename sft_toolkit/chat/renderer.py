@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sft_toolkit.chat.drafts import Draft, Drafter
-from sft_toolkit.chat.facts import TemplateFacts, template_facts
+from sft_toolkit.chat.drafts import Draft
+from sft_toolkit.chat.facts import TemplateFacts
+from sft_toolkit.chat.fit import Fit
+from sft_toolkit.chat.masking import Masking, Train
 from sft_toolkit.chat.probes import Probes
-from sft_toolkit.chat.rendered import Range, Rendered, Span
-from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate
+from sft_toolkit.chat.rendered import Rendered
+from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate, with_written_numbers
 from sft_toolkit.chat.tokenizer_folder import TokenizerFolder, read_template
-from sft_toolkit.chat.tokens import ChatTokenizer, Located, first_token_from
-from sft_toolkit.chat.turn_probes import find_rules
-from sft_toolkit.chat.turns import Turn
+from sft_toolkit.chat.tokens import ChatTokenizer
+from sft_toolkit.chat.turns import TurnRules
+from sft_toolkit.chat.variables import record_variables, require_names, switches
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import RecordError
+from sft_toolkit.errors import RecordError, ToolkitError, UsageError
+from sft_toolkit.json_text import decode, encode_text
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
-Train = Literal["all", "last"]
-
 _CHARACTERS_AT_ONCE = 1 << 18
+_FITS_KEPT = 64
 
 
 class Renderer:
     """Renders conversations with one chat template and one tokenizer.
 
     `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
-    block that a generation prompt would give is trained nonetheless. `today` is the date
-    for a template that asks for one.
+    block that a generation prompt would give is trained nonetheless. `today` is the date for a template that asks for
+    one. `variables` are given to the template beside messages and tools; a record's `chat_template_kwargs` and its
+    effort come after them and win. Raises UsageError for a variable that the template does not read.
     """
 
     def __init__(
@@ -47,14 +49,18 @@ class Renderer:
         train: Train = "all",
         train_empty_think: bool = False,
         today: date = DEFAULT_DATE,
+        variables: Mapping[str, Any] | None = None,
     ) -> None:
         source = chat_template if chat_template is not None else folder.require_template()
-        self.template = ChatTemplate(source, folder.special_tokens, today)
+        self._variables = with_written_numbers(dict(variables or {}))
+        self._train: Train = train
+        self._train_empty_think = train_empty_think
+        require_names(self._variables)
+        self.template = ChatTemplate(source, folder.special_tokens, today, self._variables)
+        _require_read(self._variables, self.template)
         self.tokenizer = ChatTokenizer(folder, source)
-        self.probes = Probes(self.template)
-        self.rules = find_rules(self.probes.probing, self.tokenizer.control_text.pattern, train_empty_think)
-        self._drafter = Drafter(self.template, self.tokenizer.control_text, self.probes, self.rules)
-        self._train = train
+        self._plain = Fit(self.template, self.tokenizer, train_empty_think)
+        self._fit_with = lru_cache(_FITS_KEPT)(self._make_fit)
 
     @classmethod
     def from_folder(cls, path: str | Path, chat_template: str | Path | None = None, **options: Any) -> Renderer:
@@ -65,9 +71,17 @@ class Renderer:
         folder = TokenizerFolder.read(Path(path))
         return cls(folder, None if chat_template is None else read_template(Path(chat_template)), **options)
 
-    @cached_property
+    @property
     def facts(self) -> TemplateFacts:
-        return template_facts(self.template, self.tokenizer, self.probes, self.rules)
+        return self._plain.facts
+
+    @property
+    def probes(self) -> Probes:
+        return self._plain.probes
+
+    @property
+    def rules(self) -> TurnRules:
+        return self._plain.rules
 
     def render(self, conversation: Conversation) -> Rendered:
         """Raises RecordError where the conversation has no exact rendering with this template."""
@@ -87,11 +101,11 @@ class Renderer:
 
         About 256k characters are tokenised at once: enough to keep processors busy, little enough for their caches.
         """
-        drafts: list[Draft] = []
+        drafts: list[tuple[Fit, Draft]] = []
         held = 0
         for conversation in conversations:
-            drafts.append(self._drafter.draft(conversation))
-            held += len(drafts[-1].text)
+            drafts.append(self._draft(conversation))
+            held += len(drafts[-1][1].text)
             if held >= _CHARACTERS_AT_ONCE:
                 yield from self._tokenised(drafts)
                 drafts, held = [], 0
@@ -101,101 +115,46 @@ class Renderer:
         """Characters of each token, int32[n, 2]; empty for a BOS or EOS that is not in the text."""
         (encoding,) = self.tokenizer.encode([rendered.text])
         located = self.tokenizer.encode_inert(rendered.text, encoding, rendered.inert)
-        before = self._missing_prefix(located.ids)
+        before = self.tokenizer.missing_prefix(located.ids)
         after = len(rendered.input_ids) - len(before) - len(located)
         ends = np.full((after, 2), len(rendered.text), np.int32)
         return np.concatenate([np.zeros((len(before), 2), np.int32), located.offsets, ends])
 
-    def _missing_prefix(self, ids: np.ndarray) -> np.ndarray:
-        """What the tokenizer puts before a text and this text does not begin with."""
-        prefix = self.tokenizer.prefix
-        return prefix[:0] if np.array_equal(ids[: len(prefix)], prefix) else prefix
-
-    def _tokenised(self, drafts: list[Draft]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
-        encodings = iter(self.tokenizer.encode([draft.text for draft in drafts if draft.error is None]))
-        for draft in drafts:
-            yield draft.conversation, draft.error or self._finished(draft, next(encodings))
-
-    def _finished(self, draft: Draft, encoding: Encoding) -> Rendered | RecordError:
+    def _draft(self, conversation: Conversation) -> tuple[Fit, Draft]:
         try:
-            if draft.inert:
-                return self._masked(draft, self.tokenizer.encode_inert(draft.text, encoding, draft.inert))
-            return self._masked(draft, encoding)
+            own = record_variables(conversation)
+            fit = self._fit_with(encode_text(switches(own))) if own else self._plain
+        except RecordError as error:
+            return self._plain, Draft(conversation, error=error)
+        draft = fit.drafter.draft(conversation, with_written_numbers(own))
+        draft.notes["template_variables"] += bool(own)
+        draft.notes["template_variables_not_read"] += bool(own.keys() - self.template.reads)
+        return fit, draft
+
+    def _make_fit(self, own: str) -> Fit:
+        """How turns begin and end may depend on the variables that a record brings: `own`, as JSON text."""
+        template = self.template.with_variables({**self._variables, **with_written_numbers(decode(own))})
+        try:
+            return Fit(template, self.tokenizer, self._train_empty_think)
+        except ToolkitError as error:
+            raise RecordError("bad_template_variables", f"with {own}, {error.message}", error.hint) from error
+
+    def _tokenised(self, drafts: list[tuple[Fit, Draft]]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
+        encodings = iter(self.tokenizer.encode([draft.text for _, draft in drafts if draft.error is None]))
+        for fit, draft in drafts:
+            yield draft.conversation, draft.error or self._finished(fit, draft, next(encodings))
+
+    def _finished(self, fit: Fit, draft: Draft, encoding: Encoding) -> Rendered | RecordError:
+        try:
+            return Masking(fit, draft, self._train).masked(encoding)
         except RecordError as error:
             return error
 
-    def _masked(self, draft: Draft, tokens: Encoding | Located) -> Rendered:
-        ids = np.asarray(tokens.ids, np.int32)
-        before = self._missing_prefix(ids)
-        spans = [self._span(draft, turn, tokens, ids, len(before)) for turn in draft.turns]
-        self._note(draft, spans)
-        after = self._appended(draft, spans)
-        if len(after):
-            spans[-1] = replace(spans[-1], tokens=_grown(spans[-1].tokens, len(before) + len(ids)))
-        if len(before) or len(after):
-            ids = np.concatenate([before, ids, after])
-        mask = np.zeros(len(ids), np.bool_)
-        for span in spans:
-            for begin, end in span.tokens if span.trained else ():
-                mask[begin:end] = True
-        mask[:1] = False
-        return Rendered(draft.text, ids, mask, spans, +draft.notes, draft.inert)
 
-    def _span(self, draft: Draft, turn: Turn, tokens: Encoding | Located, ids: np.ndarray, shift: int) -> Span:
-        length = len(draft.text)
-        ranges = []
-        for begin, end in turn.pieces:
-            first, straddles_begin = first_token_from(tokens, begin, length)
-            after, straddles_end = first_token_from(tokens, end, length)
-            draft.notes["straddling_tokens"] += straddles_begin + straddles_end
-            ranges.append((first + shift, after + shift))
-        if turn.stop and ids[after - 1] != self.tokenizer.control[turn.stop]:
-            raise RecordError(
-                "offsets_do_not_map", f"the tokenizer does not place {turn.stop} of message {turn.message} in the text"
+def _require_read(variables: Mapping[str, Any], template: ChatTemplate) -> None:
+    for name in variables:
+        if name not in template.reads:
+            known = ", ".join(template.readable) or "none"
+            raise UsageError(
+                f"template variable {name}: the chat template reads none of that name", f"it reads {known}"
             )
-        messages = draft.conversation.messages
-        trained = messages[turn.message].trained and (self._train == "all" or turn.message == len(messages) - 1)
-        return Span(
-            message=turn.message,
-            begin=turn.begin,
-            header_end=turn.header_end,
-            pieces=turn.pieces,
-            tokens=tuple(ranges),
-            stop=turn.stop,
-            trained=trained,
-            reasoning=draft.writes_reasoning(turn),
-        )
-
-    def _note(self, draft: Draft, spans: list[Span]) -> None:
-        """Of turns, those that carry loss: what happens to others teaches nothing."""
-        notes = draft.notes
-        trained = [(turn, span) for turn, span in zip(draft.turns, spans, strict=True) if span.trained]
-        lost = "dropped_reasoning" if self.facts.reasoning else "reasoning_not_rendered"
-        notes[lost] += sum(span.reasoning is False for _, span in trained)
-        notes["history_stop_left_out"] += sum(turn.foreign_stop for turn, _ in trained)
-        notes["turns_without_stop"] += sum(not turn.stop and not turn.foreign_stop for turn, _ in trained)
-        if self.rules.headers:
-            headers = [draft.text[span.begin : span.header_end] for _, span in trained]
-            notes["turns_without_header"] += sum(header not in self.rules.headers for header in headers)
-        notes["control_text"] += len(draft.inert)
-        first = draft.conversation.messages[0].role
-        notes["inserted_default_system"] += self.facts.inserts_default_system and first not in ("system", "developer")
-        notes["effort_not_rendered"] += draft.conversation.effort is not None and not self.facts.effort
-        notes["fixed_date"] += self.template.asks_for_date
-
-    def _appended(self, draft: Draft, spans: list[Span]) -> np.ndarray:
-        """EOS, where the conversation ends in an answer that the template does not end."""
-        eos = self.tokenizer.eos
-        ends_open = bool(spans) and not spans[-1].stop and spans[-1].message == len(draft.conversation.messages) - 1
-        if not ends_open or eos is None:
-            return np.empty(0, np.int32)
-        draft.notes["eos_appended"] += 1
-        draft.notes["turns_without_stop"] -= spans[-1].trained
-        return np.array([eos], np.int32)
-
-
-def _grown(ranges: tuple[Range, ...], token: int) -> tuple[Range, ...]:
-    """The ranges with `token` added, which follows the last of them unless something untrained stands between."""
-    if ranges and ranges[-1][1] == token:
-        return (*ranges[:-1], (ranges[-1][0], token + 1))
-    return (*ranges, (token, token + 1))

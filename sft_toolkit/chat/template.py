@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import secrets
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import jinja2
-from jinja2 import nodes
+from jinja2 import meta, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
@@ -31,24 +32,38 @@ Tools = list[dict[str, Any]] | None
 class ChatTemplate:
     """A compiled template. `special_tokens` are its variables bos_token, eos_token and the like.
 
+    `variables` are given to it in every rendering. `reads` are the names of all variables that it could read.
     Raises ToolkitError where the source is not a template.
     """
 
     def __init__(
-        self, source: str, special_tokens: Mapping[str, str] | None = None, today: date = DEFAULT_DATE
+        self,
+        source: str,
+        special_tokens: Mapping[str, str] | None = None,
+        today: date = DEFAULT_DATE,
+        variables: Mapping[str, Any] | None = None,
     ) -> None:
         self.source = source
         self.special_tokens = dict(special_tokens or {})
         self.today = today
+        self.variables = dict(variables or {})
         try:
             environment = _environment(today)
-            tree = instrument(environment.parse(source))
-            code = environment.compile(tree, "chat_template")
+            tree = environment.parse(source)
+            self.reads = frozenset(meta.find_undeclared_variables(tree))
+            self.readable = _readable(tree, self.reads)
+            code = environment.compile(instrument(tree), "chat_template")
         except jinja2.TemplateError as fault:
             line = getattr(fault, "lineno", None)
             where = f" (line {line})" if line else ""
             raise ToolkitError(f"chat template{where}: {fault}", "it does not compile as Jinja") from fault
         self._template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
+
+    def with_variables(self, variables: Mapping[str, Any]) -> ChatTemplate:
+        """The same template, given other variables in every rendering."""
+        other = copy.copy(self)
+        other.variables = dict(variables)
+        return other
 
     @cached_property
     def digest(self) -> str:
@@ -88,17 +103,34 @@ class ChatTemplate:
     ) -> str:
         try:
             return self._template.render(
-                messages=messages,
-                tools=tools,
-                documents=None,
-                add_generation_prompt=generation_prompt,
-                **self.special_tokens,
-                **variables,
-                **tracing,
+                {
+                    "documents": None,
+                    **self.special_tokens,
+                    **self.variables,
+                    **variables,
+                    "messages": messages,
+                    "tools": tools,
+                    "add_generation_prompt": generation_prompt,
+                    **tracing,
+                }
             )
         except Exception as fault:  # a template can raise whatever Python can
             said = " ".join(str(fault).split()) or type(fault).__name__
             raise RecordError("template_error", f"the chat template refuses the conversation: {said}") from fault
+
+
+_OF_THE_RECORD = frozenset({"messages", "tools", "add_generation_prompt"})
+
+
+def _readable(tree: nodes.Template, reads: frozenset[str]) -> tuple[str, ...]:
+    """The variables that a person may set: those that are read and never assigned, or assigned where not defined."""
+    assigned = {name.name for name in tree.find_all(nodes.Name) if name.ctx == "store"}
+    asked = {
+        test.node.name
+        for test in tree.find_all(nodes.Test)
+        if test.name == "defined" and isinstance(test.node, nodes.Name)
+    }
+    return tuple(sorted((reads - assigned | reads & asked) - _OF_THE_RECORD))
 
 
 class _Generation(Extension):

@@ -71,6 +71,10 @@ class ChatTokenizer:
         text: str = self._tokenizer.decode([int(token) for token in ids], skip_special_tokens=False)
         return text
 
+    def missing_prefix(self, ids: np.ndarray) -> np.ndarray:
+        """What the tokenizer puts before a text and a text of these ids does not begin with."""
+        return self.prefix[:0] if np.array_equal(ids[: len(self.prefix)], self.prefix) else self.prefix
+
     def encode_inert(self, text: str, encoding: Encoding, inert: list[Range]) -> Located:
         """Tokens of `text`, where control tokens inside the `inert` characters are tokenised as plain text.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +28,8 @@ DEFAULT_DATE = "2026-01-01"
 class RenderStage(Stage):
     """`tokenizer` is a folder in Hugging Face layout, `chat_template` a file that replaces its template.
 
-    `date` (ISO) is given to a template that asks for today's date. A document of more than `max_tokens` tokens is an
+    `template_variables` are given to the template beside messages and tools. `date` (ISO) is given to a template that
+    asks for today's date. A document of more than `max_tokens` tokens is an
     error, dropped, or truncated after its last whole trained turn that fits, as `overlong` says.
     Raises UsageError or ToolkitError where options, tokenizer and template do not go together.
     """
@@ -41,6 +42,7 @@ class RenderStage(Stage):
     max_tokens: int | None = None
     overlong: str = "error"
     date: str = DEFAULT_DATE
+    template_variables: Mapping[str, Any] = field(default_factory=dict)
 
     name: ClassVar[str] = "render"
 
@@ -59,6 +61,7 @@ class RenderStage(Stage):
             train=self.train,
             train_empty_think=self.train_empty_think,
             today=self._today,
+            variables=self.template_variables,
         )
 
     @property

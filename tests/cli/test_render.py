@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,19 @@ def write_records(path: Path, count: int = 30) -> Path:
 
 def shards(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.glob("part-*.arrow"))]
+
+
+@pytest.fixture
+def chatml_with(tmp_path: Path) -> Callable[[str], Path]:
+    """A ChatML template file that begins with what is given."""
+
+    def make(beginning: str) -> Path:
+        path = tmp_path / "chatml.jinja"
+        loop = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        path.write_text(beginning + loop + "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+        return path
+
+    return make
 
 
 @pytest.fixture
@@ -94,3 +108,17 @@ def test_overlong_names_file_line_and_record(run_cli: RunCli, tokenizer: Path, t
     assert "in.jsonl:1: record r0:" in text and "more than 8; choose with --overlong drop or truncate" in text
     summary = json.loads(run_cli(*command, "--force", "--overlong", "drop", "--json").stderr)
     assert (summary["in"], summary["out"], summary["rejected"]) == (2, 0, {"overlong": 2})
+
+
+def test_template_variables_are_pinned_and_in_the_manifest(
+    run_cli: RunCli, tokenizer: Path, tmp_path: Path, chatml_with: Callable[[str], Path]
+) -> None:
+    records = write_records(tmp_path / "in.jsonl", 2)
+    command = ("render", records, "--tokenizer", tokenizer, "--chat-template", chatml_with("{{ style }}"))
+    assert run_cli(*command, "--template-variable", "style=a", "-o", tmp_path / "out").returncode == 0
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["options"]["template_variable"] == {"value": ["style=a"], "from": "flag"}
+    changed = run_cli(*command, "--template-variable", "style=b", "-o", tmp_path / "out", "--resume")
+    assert changed.returncode != 0 and b"template_variable" in changed.stderr
+    typo = run_cli(*command, "--template-variable", "stile=a", "-o", "-")
+    assert typo.returncode == 2 and b"it reads style" in typo.stderr
