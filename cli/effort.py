@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table
+from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
 from sft_toolkit.cli.options import Force, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import ToolkitError
@@ -27,6 +27,15 @@ LengthColumn = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Take lengths from this key of the record: one number per exchange."),
 ]
+MinGroup = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Exchanges with reasoning that a (data set, difficulty), and a data set, needs for edges of its own; "
+        "smaller data sets get their median with the pooled spread.",
+    ),
+]
 
 
 @app.command()
@@ -36,6 +45,7 @@ def fit(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="JSON file for the edges.")],
     tokenizer: TokenizerFolder = None,
     length_column: LengthColumn = None,
+    min_group: MinGroup = 20,
     force: Force = False,
 ) -> None:
     """Fit the edges of each group (data set, difficulty) and write them to a file that apply reads."""
@@ -44,7 +54,7 @@ def fit(
     from sft_toolkit.stages.effort.lengths import length_source
 
     check_file(output, run, force=force)
-    edges, counters = fit_edges(length_source(tokenizer, length_column), run)
+    edges, counters = fit_edges(length_source(tokenizer, length_column), run, min_group=min_group)
     if not edges.reasoned:
         raise ToolkitError(
             "no exchange holds reasoning: there is nothing to fit", "see kolibri-sft convert for formats"
@@ -69,12 +79,17 @@ def apply(
 
     fitted = read_edges(edges)
     summary = run_stage(EffortStage(length_source(tokenizer, length_column), fitted, run.seed), run)
-    _tell_labels(summary, fitted, run)
+    _tell_labels(summary, fitted, run, "the edges do not fit these records: fit on them, or effort label them")
 
 
 @app.command()
 @stage_command
-def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: LengthColumn = None) -> None:
+def label(
+    run: RunOptions,
+    tokenizer: TokenizerFolder = None,
+    length_column: LengthColumn = None,
+    min_group: MinGroup = 20,
+) -> None:
     """Fit on the input and label it, in two passes; a pipe is kept in a temporary file in between.
 
     The edges lie beside the labelled shards, in effort_edges.json, where --resume finds them. A dry run fits on the
@@ -83,20 +98,25 @@ def label(run: RunOptions, tokenizer: TokenizerFolder = None, length_column: Len
     from sft_toolkit.stages.effort.label import fit_and_label
     from sft_toolkit.stages.effort.lengths import length_source
 
-    summary, fitted = fit_and_label(length_source(tokenizer, length_column), run)
-    _tell_labels(summary, fitted, run)
+    summary, fitted = fit_and_label(length_source(tokenizer, length_column), run, min_group)
+    _tell_labels(summary, fitted, run, "many lengths are equal, or --min-group is too high")
 
 
-def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions) -> None:
-    from sft_toolkit.stages.effort.report import SPLIT_HEADER, degenerate_groups, split_rows
+def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions, cause: str) -> None:
+    """`cause`: why a group may split otherwise than 30/40/30, and what to do about it."""
+    from sft_toolkit.stages.effort.report import SPLIT_HEADER, degenerate_groups, lopsided_groups, split_rows
 
+    lopsided = lopsided_groups(summary.counters)
     summary.facts["degenerate_groups"] = degenerate_groups(edges)
+    summary.facts["lopsided_groups"] = list(lopsided)
     report_summary(summary, run)
     if run.summary_format == "text" and summary.counters.splits:
         if "fitted_on_first" in summary.facts:
             print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
         print_table(title, SPLIT_HEADER, split_rows(summary.counters, edges))
+        for group, split in lopsided.items():
+            print_warning(f"{group}: {split}, where about 30/40/30 is meant; {cause}")
 
 
 def _report_fit(edges: FittedEdges, counters: Counters, output: Path, form: str) -> None:

@@ -3,13 +3,19 @@
 A length L, in tokens, is placed in the unit interval between two edges of its reference group, the 30th and 70th
 percentile of the group's lengths. Low, medium and high each hold a normal bump over that interval; the label is drawn
 in proportion to the bumps. An exchange without reasoning (L = 0) is `none` and takes no part in the edges.
+
+A group is a data set and a difficulty. Where it is too small, its data set stands in for it, and where that is too
+small, the data set's median with the spread that lengths have around medians elsewhere: lengths of other data sets say
+how far lengths spread, never how long they are, since medians of data sets differ by four orders of magnitude.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +29,20 @@ BETA = 0.15
 CENTRES = np.array([0.15, 0.50, 0.85])
 WIDTHS = np.array([0.3, 0.4, 0.3])
 
-FEWEST = 100
-"""Reasoned exchanges that a group needs for edges of its own."""
+MIN_GROUP = 20
+"""Reasoned exchanges that a group, or a data set, needs for edges of its own."""
 
 FALLBACK: Mapping[str, tuple[str, ...]] = {
     "group": ("dataset", "difficulty"),
     "dataset": ("dataset",),
-    "difficulty": ("difficulty",),
+    "median": ("dataset",),
     "all": (),
 }
-"""Where edges are looked up, first to last, and the columns that make the key there."""
+"""Where edges are looked up, first to last, and the columns that make the key there.
+
+`median`: the median of a small data set's own lengths with the pooled spread; `all`: for data sets that the fit saw
+no reasoning of.
+"""
 
 
 class Edges(NamedTuple):
@@ -50,48 +60,90 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class EdgeTable:
-    """Edges by level of `FALLBACK` and by key there; a group that is too small is listed, and passed over."""
+    """Edges by level of `FALLBACK` and by key there.
+
+    Of groups and data sets those with fewer than `min_group` exchanges are listed, and passed over.
+    """
 
     levels: Mapping[str, Mapping[tuple[str, ...], Edges]]
+    min_group: int = MIN_GROUP
 
     def find(self, dataset: str, difficulty: str) -> tuple[str, Edges]:
         """The level and edges that hold for a group. Raises LookupError where the fit saw no reasoning at all."""
         values = {"dataset": dataset, "difficulty": difficulty}
         for level, columns in FALLBACK.items():
             edges = self.levels[level].get(tuple(values[column] for column in columns))
-            if edges is not None and (edges.n >= FEWEST or level == "all"):
+            if edges is not None and (edges.n >= self.min_group or level in ("median", "all")):
                 return level, edges
         raise LookupError("the fit saw no exchange with reasoning")
 
 
-def fit(histogram: pl.DataFrame) -> EdgeTable:
+def fit(histogram: pl.DataFrame, min_group: int = MIN_GROUP) -> EdgeTable:
     """Edges of all groups at all levels.
 
     `histogram` has the columns dataset, difficulty (text), length (whole tokens, above 0) and count; rows may repeat.
     """
     ordered = histogram.sort("length")
-    return EdgeTable({level: _edges_by(columns, ordered) for level, columns in FALLBACK.items()})
+    parts = {level: _parts(FALLBACK[level], ordered) for level in ("group", "dataset", "all")}
+    levels = {level: {key: part.edges for key, part in found.items()} for level, found in parts.items()}
+    return EdgeTable({**levels, "median": _around_medians(parts["dataset"], min_group)}, min_group)
 
 
-def _edges_by(columns: tuple[str, ...], ordered: pl.DataFrame) -> dict[tuple[str, ...], Edges]:
+@dataclass(frozen=True)
+class _Lengths:
+    """The lengths of one group. `values`: int[k], ascending; `counts`: int[k], how often each occurs."""
+
+    values: npt.NDArray[np.integer]
+    counts: npt.NDArray[np.integer]
+
+    @property
+    def edges(self) -> Edges:
+        l30, l70 = (self.percentile(percent) for percent in PERCENTILES)
+        return Edges(self.n, l30, l70)
+
+    @property
+    def n(self) -> int:
+        return int(self._ends[-1])
+
+    def percentile(self, percent: int) -> float:
+        """By linear interpolation; in whole numbers up to the last division, so that ties stay exact."""
+        return _percentile(percent, self.values, self._ends)
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        return self.counts.cumsum(dtype=np.int64)
+
+
+def _parts(columns: tuple[str, ...], ordered: pl.DataFrame) -> dict[tuple[str, ...], _Lengths]:
     if ordered.is_empty():
         return {}
     parts = ordered.partition_by(columns, as_dict=True, maintain_order=True) if columns else {(): ordered}
-    return {key: _edges(part["length"].to_numpy(), part["count"].to_numpy()) for key, part in parts.items()}
+    return {key: _Lengths(part["length"].to_numpy(), part["count"].to_numpy()) for key, part in parts.items()}
 
 
-def _edges(lengths: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Edges:
-    """`lengths`: int[k], ascending; `counts`: int[k], how often each occurs."""
-    ends = counts.cumsum(dtype=np.int64)
-    l30, l70 = (_percentile(percent, lengths, ends) for percent in PERCENTILES)
-    return Edges(int(ends[-1]), l30, l70)
+def _around_medians(datasets: Mapping[tuple[str, ...], _Lengths], min_group: int) -> dict[tuple[str, ...], Edges]:
+    """Edges of each data set with fewer than `min_group` exchanges: its median, times the pooled spread.
+
+    The spread is that of log(length / median of its data set), in exchanges, over the data sets that are not small, or
+    over all where all are. No edge is below 1 token.
+    """
+    small = {key: part for key, part in datasets.items() if part.n < min_group}
+    if not small:
+        return {}
+    pool = [part for key, part in datasets.items() if key not in small] or list(small.values())
+    spread = np.concatenate([np.log(part.values / part.percentile(50)) for part in pool])
+    order = spread.argsort()
+    ends = np.concatenate([part.counts for part in pool])[order].cumsum(dtype=np.int64)
+    low, high = (math.exp(_percentile(percent, spread[order], ends)) for percent in PERCENTILES)
+    medians = {key: part.percentile(50) for key, part in small.items()}
+    return {key: Edges(small[key].n, *(max(1.0, m * factor) for factor in (low, high))) for key, m in medians.items()}
 
 
-def _percentile(percent: int, lengths: npt.NDArray[np.integer], ends: npt.NDArray[np.int64]) -> float:
-    """Percentile by linear interpolation; in whole numbers up to the last division, so that ties stay exact."""
+def _percentile(percent: int, values: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> float:
+    """`values`: number[k], ascending; `ends`: int64[k], how many of the sample lie up to each, the last one all."""
     last = int(ends[-1]) - 1
     rank, hundredths = divmod(percent * last, 100)
-    below, above = (int(lengths[np.searchsorted(ends, r, side="right")]) for r in (rank, min(rank + 1, last)))
+    below, above = (values[np.searchsorted(ends, r, side="right")].item() for r in (rank, min(rank + 1, last)))
     return (below * (100 - hundredths) + above * hundredths) / 100
 
 

@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from tests.conftest import cli_command
+from tests.conftest import ROOT, cli_command
+
+CASES = ROOT / "tests" / "cases"
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +114,25 @@ def test_the_summary_holds_the_split_for_people_and_for_programs(folder, run_cli
     counted = run_cli("effort", "label", tmp_path / "in.jsonl", "--tokenizer", folder / "words", "--json")
     summary = json.loads(counted.stderr)
     assert summary["splits"] == {"d / hard": {"medium": 120}}
-    assert summary["degenerate_groups"] == ["d / hard"]
+    assert summary["degenerate_groups"] == summary["lopsided_groups"] == ["d / hard"]
     assert summary["notes"]["edges_of_group"] == 120
+
+
+def test_edges_that_do_not_fit_are_warned_of_by_group_and_named_for_programs(run_cli):
+    apply = ("effort", "apply", "drift.jsonl", "--edges", "e.json", "--length-column", "L")
+    applied = run_cli(*apply, cwd=CASES / "mixtures" / "drift")
+    warnings = [line for line in applied.stderr.decode().splitlines() if line.startswith("warning: ")]
+    assert applied.returncode == 0
+    assert warnings[0].startswith("warning: a / easy: 0% low, 0% medium, 100% high of 300 exchanges with reasoning")
+    assert warnings[1].startswith("warning: neu / easy: 100% low")
+    assert all("fit on them, or effort label them" in line for line in warnings)
+    counted = run_cli(*apply, "--json", cwd=CASES / "mixtures" / "drift")
+    assert json.loads(counted.stderr)["lopsided_groups"] == ["a / easy", "neu / easy"]
+
+
+def test_a_fit_on_the_records_themselves_is_not_warned_of(run_cli):
+    labelled = run_cli("effort", "label", "drift.jsonl", "--length-column", "L", cwd=CASES / "mixtures" / "drift")
+    assert b"warning" not in labelled.stderr
 
 
 def test_another_seed_draws_other_labels_of_the_same_split(folder, run_cli):

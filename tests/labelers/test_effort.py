@@ -1,7 +1,6 @@
 """Effort labels: the report's worked numbers, an independent reference, and what must hold for any lengths."""
 
 import math
-from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 
@@ -154,33 +153,100 @@ def test_a_group_of_equal_lengths_is_degenerate():
     assert edges.degenerate
 
 
-def test_a_small_group_falls_back_to_its_data_set_then_its_difficulty_then_all():
+def test_a_small_group_is_labelled_by_its_data_set_and_a_small_data_set_around_its_own_median():
     table = fit(
         histogram(
-            ("big", "easy", [10] * 100),
-            ("big", "hard", [20] * 99),
-            ("small", "easy", [30] * 50),
-            ("small", "odd", [40] * 5),
+            ("big", "easy", [10] * 20),
+            ("big", "hard", [20] * 19),
+            ("small", "easy", [300] * 10),
+            ("small", "odd", [400] * 9),
         )
     )
     found = {
         group: table.find(*group) for group in [("big", "easy"), ("big", "hard"), ("small", "easy"), ("small", "odd")]
     }
-    assert [level for level, _ in found.values()] == ["group", "dataset", "difficulty", "all"]
-    assert [edges.n for _, edges in found.values()] == [100, 199, 150, 254]
+    assert [level for level, _ in found.values()] == ["group", "dataset", "median", "median"]
+    assert [edges.n for _, edges in found.values()] == [20, 39, 19, 19]
 
 
-def test_a_group_that_the_fit_never_saw_falls_back_the_same_way():
-    table = fit(histogram(("big", "easy", [10] * 100)))
-    assert Counter(table.find(*group)[0] for group in [("big", "new"), ("new", "easy"), ("new", "new")]) == {
-        "dataset": 1,
-        "difficulty": 1,
-        "all": 1,
-    }
+def test_the_spread_around_a_median_is_worked_out_from_the_data_sets_that_are_not_small():
+    """Around 100: 25, 50, 100, 200, 400, of which 30% lie below 58.7 (0.2 of the way, in logs, from 50 to 100)."""
+    table = fit(histogram(("big", "", [25, 50, 100, 200, 400] * 5), ("small", "", [900, 1000, 9000])), min_group=5)
+    level, edges = table.find("small", "")
+    ranks = (0.3 * 24, 0.7 * 24)  # of 25 sorted values, five of each
+    below, above = (25 * 2 ** (rank // 5) for rank in ranks)
+    assert (below, above) == (50, 200)
+    assert level == "median"
+    assert edges == pytest.approx((3, 1000 * 50 / 100, 1000 * 200 / 100))
 
 
-def test_all_is_the_last_resort_however_small():
-    assert fit(histogram(("d", "easy", [10, 20]))).find("d", "easy") == ("all", Edges(2, 13.0, 17.0))
+@given(st.lists(st.lists(lengths_of_tokens, min_size=1, max_size=30), min_size=1, max_size=6))
+def test_edges_around_a_median_are_numpys_percentiles_of_log_lengths(sets):
+    table = fit(histogram(*((f"d{number}", "", lengths) for number, lengths in enumerate(sets))))
+    pool = [lengths for lengths in sets if len(lengths) >= 20] or sets
+    spread = np.concatenate([np.log(lengths) - np.log(np.median(lengths)) for lengths in pool])
+    for number, lengths in enumerate(sets):
+        level, edges = table.find(f"d{number}", "")
+        assert level == ("median" if len(lengths) < 20 else "group")
+        if level == "median":
+            expected = np.median(lengths) * np.exp(np.percentile(spread, [30, 70]))
+            assert edges[1:] == pytest.approx(np.maximum(expected, 1))
+
+
+def test_a_group_that_the_fit_never_saw_is_labelled_by_its_data_set_or_by_all():
+    table = fit(histogram(("big", "easy", [10] * 100), ("small", "easy", [30])))
+    groups = [("big", "new"), ("small", "new"), ("new", "easy"), ("new", "new")]
+    assert [table.find(*group)[0] for group in groups] == ["dataset", "median", "all", "all"]
+
+
+def test_lengths_of_other_data_sets_never_say_how_long_a_small_one_is():
+    """Two large data sets of short traces, and five traces of about 90,000 tokens: each level is among its labels."""
+    rng = np.random.default_rng(1)
+    short = [np.rint(np.exp(rng.normal(mean, 0.8, 5_000))).astype(int) + 1 for mean in (5, 6)]
+    traces = [40_000, 70_000, 90_000, 130_000, 200_000]
+    table = fit(histogram(*((f"short{n}", "", lengths) for n, lengths in enumerate(short)), ("long", "", traces)))
+    assert expected_split(table, "long", "", traces) == pytest.approx([0.2, 0.6, 0.2], abs=0.02)
+
+
+def test_ninety_long_traces_beside_two_large_data_sets_get_all_three_levels():
+    rng = np.random.default_rng(2)
+    large = [np.rint(np.exp(rng.normal(mean, 0.8, 5_000))).astype(int) + 1 for mean in (5, 6)]
+    traces = np.rint(np.exp(rng.normal(11.4, 0.7, 90))).astype(int)
+    table = fit(histogram(*((f"d{n}", "", lengths) for n, lengths in enumerate(large)), ("long", "", traces)))
+    assert table.find("long", "")[0] == "group"
+    assert expected_split(table, "long", "", traces) == pytest.approx([0.3, 0.4, 0.3], abs=0.02)
+
+
+@pytest.mark.parametrize(("n", "off"), [(20, 0.055), (50, 0.04), (1_000, 0.011)])
+@pytest.mark.parametrize("shape", ["normal", "uniform", "exponential"])
+def test_a_group_of_20_or_more_splits_30_40_30_in_expectation_whatever_its_spread(shape, n, off):
+    rng = np.random.default_rng(n)
+    splits = []
+    for spread in np.linspace(0.1, 2.5, 50):
+        logs = {
+            "normal": rng.normal(9, spread, n),
+            "uniform": rng.uniform(9 - spread, 9 + spread, n),
+            "exponential": 5 + rng.exponential(spread, n),
+        }[shape]
+        lengths = np.rint(1_000 * np.exp(logs)).astype(int)
+        table = fit(histogram(("d", "easy", lengths), ("other", "easy", [5] * 1_000)))
+        splits.append(expected_split(table, "d", "easy", lengths))
+    assert np.abs(np.array(splits) - [0.3, 0.4, 0.3]).max() < off
+    assert np.mean(splits, axis=0) == pytest.approx([0.3, 0.4, 0.3], abs=0.011)
+
+
+def expected_split(table, dataset, difficulty, lengths):
+    """Shares of low, medium and high over all draws."""
+    _, edges = table.find(dataset, difficulty)
+    lengths = np.asarray(lengths)
+    places = place(lengths, np.full(len(lengths), edges.l30), np.full(len(lengths), edges.l70))
+    return probabilities(places).mean(axis=1)
+
+
+def test_a_fit_of_one_data_set_with_two_exchanges_labels_by_their_own_spread():
+    level, edges = fit(histogram(("d", "easy", [10, 20]))).find("d", "easy")
+    assert level == "median"
+    assert edges.l30 < 15 < edges.l70
 
 
 def test_without_any_reasoning_there_are_no_edges_to_find():

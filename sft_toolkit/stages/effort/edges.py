@@ -12,9 +12,13 @@ import msgspec
 import sft_toolkit
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import encode_text
-from sft_toolkit.labelers.effort import FALLBACK, PERCENTILES, Edges, EdgeTable
+from sft_toolkit.labelers.effort import FALLBACK, MIN_GROUP, PERCENTILES, Edges, EdgeTable
 from sft_toolkit.shards.atomic import write_text
 from sft_toolkit.stages.effort.lengths import Identity
+
+_KEYS = {**FALLBACK, "difficulty": ("difficulty",)}
+"""Keys of each level of a row. Version 1 has edges of a difficulty over all data sets, which are no longer looked at,
+and none around a median: of a small data set its own few lengths then count."""
 
 Tokens = Annotated[float, msgspec.Meta(ge=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -23,7 +27,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 class _Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """One group's edges. `dataset` and `difficulty` are there where the level has them; "" is a record without one."""
 
-    level: Literal["group", "dataset", "difficulty", "all"]
+    level: Literal["group", "dataset", "median", "all", "difficulty"]
     dataset: str | None = None
     difficulty: str | None = None
     n: Annotated[int, msgspec.Meta(ge=1)]
@@ -34,23 +38,37 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_on
         if self.l30 > self.l70:
             raise ValueError("l30 is above l70")
         given = tuple(name for name in ("dataset", "difficulty") if getattr(self, name) is not None)
-        if given != FALLBACK[self.level]:
-            raise ValueError(f"level {self.level} takes the keys: {', '.join(FALLBACK[self.level]) or 'none'}")
+        if given != _KEYS[self.level]:
+            raise ValueError(f"level {self.level} takes the keys: {', '.join(_KEYS[self.level]) or 'none'}")
 
     @property
     def key(self) -> tuple[str, ...]:
-        return tuple(getattr(self, name) for name in FALLBACK[self.level])
+        return tuple(getattr(self, name) for name in _KEYS[self.level])
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     schema: Literal["kolibri-sft effort edges"]
-    schema_version: Literal[1]
+    schema_version: Literal[1, 2]
     tool_version: str
     lengths: Identity
     percentiles: tuple[int, int]
     exchanges_with_reasoning: Count
     exchanges_without_reasoning: Count
     edges: list[_Row]
+    min_group: Annotated[int, msgspec.Meta(ge=1)] = MIN_GROUP
+
+    def table(self) -> EdgeTable:
+        """Raises ValueError where a group has two rows, or nothing holds for a data set that the fit did not see."""
+        levels: dict[str, dict[tuple[str, ...], Edges]] = {level: {} for level in _KEYS}
+        for row in self.edges:
+            if row.key in levels[row.level]:
+                raise ValueError(f"{row.level} {' / '.join(row.key)} occurs twice")
+            levels[row.level][row.key] = Edges(row.n, row.l30, row.l70)
+        if not levels["all"]:
+            raise ValueError("no edges of level all")
+        if self.schema_version == 1:
+            levels["median"] = levels["dataset"]
+        return EdgeTable({level: levels[level] for level in FALLBACK}, self.min_group)
 
 
 @dataclass(frozen=True)
@@ -79,13 +97,14 @@ class FittedEdges:
     def _file(self) -> _File:
         return _File(
             schema="kolibri-sft effort edges",
-            schema_version=1,
+            schema_version=2,
             tool_version=sft_toolkit.__version__,
             lengths=self.lengths,
             percentiles=PERCENTILES,
             exchanges_with_reasoning=self.reasoned,
             exchanges_without_reasoning=self.without_reasoning,
             edges=list(self._rows()),
+            min_group=self.table.min_group,
         )
 
     def _rows(self) -> Iterator[_Row]:
@@ -118,14 +137,11 @@ def read_edges(path: Path) -> FittedEdges:
         raise _malformed(path, str(fault)) from fault
     if file.percentiles != PERCENTILES:
         raise _malformed(path, f"percentiles {file.percentiles}, this tool labels by {PERCENTILES}")
-    levels: dict[str, dict[tuple[str, ...], Edges]] = {level: {} for level in FALLBACK}
-    for row in file.edges:
-        if row.key in levels[row.level]:
-            raise _malformed(path, f"{row.level} {' / '.join(row.key)} occurs twice")
-        levels[row.level][row.key] = Edges(row.n, row.l30, row.l70)
-    if not levels["all"]:
-        raise _malformed(path, "no edges of level all")
-    return FittedEdges(EdgeTable(levels), file.lengths, file.exchanges_with_reasoning, file.exchanges_without_reasoning)
+    try:
+        table = file.table()
+    except ValueError as fault:
+        raise _malformed(path, str(fault)) from fault
+    return FittedEdges(table, file.lengths, file.exchanges_with_reasoning, file.exchanges_without_reasoning)
 
 
 def _malformed(path: Path, detail: str) -> ToolkitError:

@@ -15,7 +15,7 @@ import polars as pl
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
-from sft_toolkit.labelers.effort import fit
+from sft_toolkit.labelers.effort import MIN_GROUP, fit
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.running.passes import Batches, measure_blocks
 from sft_toolkit.stage import Counters, Outcome
@@ -29,7 +29,9 @@ _FOLD_ROWS = 1 << 20
 REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_reasoning"
 
 
-def fit_edges(lengths: LengthSource, run: RunOptions, store: LengthStore | None = None) -> tuple[FittedEdges, Counters]:
+def fit_edges(
+    lengths: LengthSource, run: RunOptions, store: LengthStore | None = None, min_group: int = MIN_GROUP
+) -> tuple[FittedEdges, Counters]:
     """Fit on all inputs of the run, and keep the lengths in `store`. Raises as `runner.run_stage` does."""
     histogram, counters = Histogram(), Counters()
     for block, block_counters in measure_blocks(partial(_measure, lengths), run):
@@ -39,7 +41,7 @@ def fit_edges(lengths: LengthSource, run: RunOptions, store: LengthStore | None 
         counters.add(block_counters)
         run.progress(counters)
     reasoned, without = counters.notes[REASONED], counters.notes[WITHOUT_REASONING]
-    return FittedEdges(fit(histogram.folded()), lengths.identity, reasoned, without), counters
+    return FittedEdges(fit(histogram.folded(), min_group), lengths.identity, reasoned, without), counters
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from sft_toolkit.labelers.effort import MIN_GROUP
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.passes import DRY_RUN_ROWS, readable_twice
 from sft_toolkit.running.runner import require_output, run_stage
@@ -16,41 +17,42 @@ from sft_toolkit.stages.effort.lengths import LengthSource
 from sft_toolkit.stages.effort.store import LengthStore
 
 
-def fit_and_label(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdges]:
+def fit_and_label(lengths: LengthSource, run: RunOptions, min_group: int = MIN_GROUP) -> tuple[Summary, FittedEdges]:
     """Fit on the inputs of the run and label them, or resume labelling where an earlier run has fitted.
 
     A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. Raises as
     `runner.run_stage` does.
     """
     if run.dry_run:
-        return _preview(lengths, run)
+        return _preview(lengths, run, min_group)
     require_output(run, known=run.goes_on)
-    edges = _kept_edges(lengths, run)
+    edges = _kept_edges(lengths, run, min_group)
     if edges is not None:
         return run_stage(EffortStage(lengths, edges, run.seed), run), edges
     with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
         store = LengthStore()
-        edges, _ = fit_edges(lengths, kept, store)
+        edges, _ = fit_edges(lengths, kept, store, min_group)
         return run_stage(EffortStage(store.save(Path(folder), lengths), edges, run.seed), kept), edges
 
 
-def _preview(lengths: LengthSource, run: RunOptions) -> tuple[Summary, FittedEdges]:
+def _preview(lengths: LengthSource, run: RunOptions, min_group: int) -> tuple[Summary, FittedEdges]:
     with readable_twice(run, DRY_RUN_ROWS) as kept:
-        edges, counters = fit_edges(lengths, kept)
+        edges, counters = fit_edges(lengths, kept, min_group=min_group)
         summary = run_stage(EffortStage(lengths, edges, run.seed), kept)
     summary.facts["fitted_on_first"] = counters.records_in
     return summary, edges
 
 
-def _kept_edges(lengths: LengthSource, run: RunOptions) -> FittedEdges | None:
+def _kept_edges(lengths: LengthSource, run: RunOptions, min_group: int) -> FittedEdges | None:
     """The edges in the folder that the run resumes; that inputs and options are those of then, it checks itself.
 
-    They are there once the folder is pinned to them. Raises UsageError for lengths from elsewhere.
+    They are there once the folder is pinned to them. Raises UsageError for lengths from elsewhere, or another
+    `min_group`.
     """
     path = Path(run.output) / EFFORT_EDGES
     if run.force or not (run.to_folder and run.goes_on and path.is_file()):
         return None
     edges = read_edges(path)
-    if edges.lengths != lengths.identity:
+    if edges.lengths != lengths.identity or edges.table.min_group != min_group:
         raise begun_otherwise(Path(run.output))
     return edges

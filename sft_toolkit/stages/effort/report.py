@@ -1,4 +1,4 @@
-"""What `effort` reports: the edges of each group, and how its labels split."""
+"""What `effort` reports: the edges of each group, how its labels split, and which groups split as none should."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from sft_toolkit.stages.effort.edges import FittedEdges
 EDGES_HEADER = ("group", "exchanges", "l30", "l70", "labelled by")
 SPLIT_HEADER = ("group", "exchanges", *LEVELS, "labelled by")
 _NOT_FITTED = "a group that the fit did not see"
+
+EXPECTED = (0.3, 0.4, 0.3)
+"""Shares of low, medium and high among lengths whose own 30th and 70th percentile are the edges."""
+_FEW, _MOST = 20, 0.6
+_MANY, _OFF = 100, 0.15
+"""Independent draws of 30/40/30 break the first bound in 2.3 of 100 groups of 20 (0.9 of 30), the second in 0.5 of 100
+groups of 100; labels by a group's own edges vary less than independent draws."""
 
 
 def group_name(group: tuple[str, str]) -> str:
@@ -42,6 +49,32 @@ def split_rows(counters: Counters, edges: FittedEdges) -> list[tuple[Any, ...]]:
 def degenerate_groups(edges: FittedEdges) -> list[str]:
     """Groups whose labels depend on two edges that coincide."""
     return [group_name(group) for group in sorted(edges.groups) if edges.table.find(*group)[1].degenerate]
+
+
+def lopsided_groups(counters: Counters) -> dict[str, str]:
+    """Groups that are far from 30/40/30, and how they split: 20 or more exchanges with reasoning of which over 60% are
+    of one level, or 100 or more of which a share is off by over .15.
+
+    Groups of fewer than 20 count as one, so that many small ones that all fall into one level are seen too.
+    """
+    reasoned = {group: [split[level] for level in LEVELS[1:]] for group, split in counters.splits.items()}
+    small = [counts for counts in reasoned.values() if sum(counts) < _FEW]
+    if len(small) > 1:
+        reasoned[f"all {len(small)} groups of fewer than {_FEW}"] = [sum(counts) for counts in zip(*small, strict=True)]
+    return {group: _listed(counts) for group, counts in sorted(reasoned.items()) if _is_lopsided(counts)}
+
+
+def _is_lopsided(counts: list[int]) -> bool:
+    n = sum(counts)
+    if n < _FEW:
+        return False
+    off = max(abs(count / n - share) for count, share in zip(counts, EXPECTED, strict=True))
+    return max(counts) > _MOST * n or (n >= _MANY and off > _OFF)
+
+
+def _listed(counts: list[int]) -> str:
+    shares = ", ".join(f"{count / sum(counts):.0%} {level}" for level, count in zip(LEVELS[1:], counts, strict=True))
+    return f"{shares} of {sum(counts):,} exchanges with reasoning"
 
 
 def _labelled_by(edges: FittedEdges) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The effort stage: measuring lengths, fitting over blocks, the artefact, and what a label lies on."""
 
 import json
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.labelers.effort import Edges, EdgeTable
 from sft_toolkit.running.options import RunOptions
-from sft_toolkit.stage import Outcome
+from sft_toolkit.stage import Counters, Outcome
 from sft_toolkit.stages.effort.apply import EffortStage
 from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
 from sft_toolkit.stages.effort.fit import HISTOGRAM_SCHEMA, Histogram, fit_edges
 from sft_toolkit.stages.effort.lengths import CountedLengths, GivenLengths, length_source
+from sft_toolkit.stages.effort.report import lopsided_groups
 from sft_toolkit.stages.effort.store import LengthStore, RememberedLengths
 
 
@@ -55,7 +57,7 @@ def given_lengths(lengths, name="r", **fields):
 
 
 def edges_200_800(**levels):
-    table = {"group": {}, "dataset": {}, "difficulty": {}, "all": {(): Edges(100, 200.0, 800.0)}, **levels}
+    table = {"group": {}, "dataset": {}, "median": {}, "all": {(): Edges(100, 200.0, 800.0)}, **levels}
     return FittedEdges(EdgeTable(table), {"column": "n"}, 100, 0)
 
 
@@ -241,7 +243,7 @@ def test_a_bad_length_stops_the_run_or_is_rejected_and_its_neighbours_keep_their
 
 def test_the_summary_counts_the_split_per_group_the_levels_and_the_degenerate_groups():
     edges = edges_200_800(
-        group={("d", "easy"): Edges(100, 10.0, 10.0), ("d", "hard"): Edges(99, 5.0, 6.0)},
+        group={("d", "easy"): Edges(20, 10.0, 10.0), ("d", "hard"): Edges(19, 5.0, 6.0)},
         dataset={("d",): Edges(199, 200.0, 800.0)},
     )
     batch = [
@@ -290,7 +292,7 @@ def test_edges_are_the_percentiles_of_each_groups_reasoned_exchanges(tmp_path):
     assert counters.records_in == 600
 
 
-def test_edges_hang_on_neither_order_nor_blocks_nor_workers(tmp_path):
+def test_edges_depend_on_neither_order_nor_blocks_nor_workers(tmp_path):
     records = some_records()
     texts = {
         fit_edges(GivenLengths("n"), run_over(tmp_path, order, rows_per_shard=rows, workers=workers))[0].to_text()
@@ -339,7 +341,8 @@ def test_a_record_without_data_set_and_difficulty_is_a_group_of_its_own(tmp_path
     ("change", "message"),
     [
         (lambda file: file.update(schema="something else"), "something else"),
-        (lambda file: file.update(schema_version=2), "schema_version"),
+        (lambda file: file.update(schema_version=3), "schema_version"),
+        (lambda file: file.update(min_group=0), "min_group"),
         (lambda file: file.pop("lengths"), "lengths"),
         (lambda file: file.update(percentiles=[20, 80]), "percentiles"),
         (lambda file: file["edges"][0].update(l30="200"), r"edges\[0\]\.l30"),
@@ -357,6 +360,61 @@ def test_a_malformed_artefact_is_refused_saying_what_is_wrong(tmp_path, change, 
     (tmp_path / "edges.json").write_text(json.dumps(file))
     with pytest.raises(ToolkitError, match=message):
         read_edges(tmp_path / "edges.json")
+
+
+def test_edges_of_version_1_label_small_data_sets_by_their_own_lengths(tmp_path):
+    file = json.loads(edges_200_800().to_text())
+    del file["min_group"]
+    rows = [
+        {"level": "group", "dataset": "d", "difficulty": "easy", "n": 20, "l30": 5, "l70": 9},
+        {"level": "group", "dataset": "e", "difficulty": "easy", "n": 3, "l30": 50, "l70": 90},
+        {"level": "dataset", "dataset": "e", "n": 3, "l30": 50, "l70": 90},
+        {"level": "difficulty", "difficulty": "easy", "n": 500, "l30": 1, "l70": 2},
+    ]
+    (tmp_path / "edges.json").write_text(json.dumps({**file, "schema_version": 1, "edges": [*rows, *file["edges"]]}))
+    table = read_edges(tmp_path / "edges.json").table
+    assert table.find("d", "easy") == ("group", Edges(20, 5.0, 9.0))
+    assert table.find("e", "easy") == ("median", Edges(3, 50.0, 90.0))
+    assert table.find("new", "easy") == ("all", Edges(100, 200.0, 800.0))
+
+
+def test_another_min_group_is_kept_in_the_artefact_and_holds_where_it_is_applied(tmp_path):
+    records = [given_lengths([number + 1], f"r{number}", dataset="d", difficulty="easy") for number in range(30)]
+    for few, level in ((30, "group"), (31, "median")):
+        edges, _ = fit_edges(GivenLengths("n"), run_over(tmp_path, records), min_group=few)
+        edges.write(tmp_path / "edges.json")
+        assert read_edges(tmp_path / "edges.json").table.find("d", "easy")[0] == level
+
+
+def counted(**splits):
+    counters = Counters()
+    counters.splits = {group: Counter(split) for group, split in splits.items()}
+    return counters
+
+
+@pytest.mark.parametrize(
+    ("split", "named"),
+    [
+        ({"high": 20}, True),
+        ({"high": 19, "none": 50}, False),
+        ({"medium": 13, "low": 4, "high": 3}, True),
+        ({"medium": 12, "low": 4, "high": 4}, False),
+        ({"low": 50, "medium": 25, "high": 24}, False),  # 99 exchanges
+        ({"low": 50, "medium": 25, "high": 25}, True),
+        ({"low": 44, "medium": 30, "high": 26}, False),
+        ({"low": 10, "medium": 45, "high": 45}, True),
+    ],
+)
+def test_groups_far_from_30_40_30_are_named(split, named):
+    assert list(lopsided_groups(counted(g=split))) == ["g"] * named
+
+
+def test_small_groups_are_weighed_together():
+    small = {f"g{number}": {"medium": 1} for number in range(30)}
+    assert lopsided_groups(counted(**small)) == {
+        "all 30 groups of fewer than 20": "0% low, 100% medium, 0% high of 30 exchanges with reasoning"
+    }
+    assert lopsided_groups(counted(**dict(list(small.items())[:19]))) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b'{"schema": NaN}'])
