@@ -51,7 +51,7 @@ def decode_strictly(text: str) -> Any:
     Raises DuplicateKey, or ValueError with the position for what is not JSON.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+        return strict_decoder.decode(text)
     except ArithmeticError as fault:
         raise ValueError(_TOO_LARGE) from fault
 
@@ -70,3 +70,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
+
+
+strict_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+"""The decoder of `decode_strictly`; its `raw_decode` reads the value that begins somewhere in a text."""

@@ -1,0 +1,32 @@
+"""The one table of dialects: calls with a mark, calls without one, and what a text must hold for any of them."""
+
+from __future__ import annotations
+
+import re
+
+from sft_toolkit.formats.dialects.channels import HARMONY
+from sft_toolkit.formats.dialects.code import OutsideCode
+from sft_toolkit.formats.dialects.deepseek import DEEPSEEK
+from sft_toolkit.formats.dialects.gemma import GEMMA
+from sft_toolkit.formats.dialects.kimi import KIMI
+from sft_toolkit.formats.dialects.markup import CallDialect
+from sft_toolkit.formats.dialects.mistral import MISTRAL
+from sft_toolkit.formats.dialects.tags import TAGGED
+
+MARKED: tuple[CallDialect, ...] = (*TAGGED, MISTRAL, DEEPSEEK, KIMI, HARMONY, GEMMA)
+"""Dialects whose calls begin with a mark; of two that match in one place the first counts."""
+
+_PATTERN = "|".join(f"(?P<d{number}>{dialect.opening})" for number, dialect in enumerate(MARKED))
+MARKS = re.compile(_PATTERN)
+MARKS_OUTSIDE_CODE = OutsideCode(_PATTERN)
+_SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
+
+
+def may_hold_mark(text: str) -> bool:
+    """A quick no for the texts that hold no mark of any dialect, which are nearly all."""
+    return any(sign in text for sign in _SIGNS)
+
+
+def dialect_of(mark: re.Match[str]) -> CallDialect:
+    """The dialect whose opening `mark`, a match of MARKS or MARKS_OUTSIDE_CODE, is."""
+    return next(dialect for number, dialect in enumerate(MARKED) if mark[f"d{number}"] is not None)

@@ -1,0 +1,97 @@
+"""Finding calls anywhere in a text, in code too: for what must hold none, and for answers that hold one amid prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sft_toolkit.formats.dialects.bare_calls import is_schema
+from sft_toolkit.formats.dialects.call_objects import calls_of_value
+from sft_toolkit.formats.dialects.literals import read_value
+from sft_toolkit.formats.dialects.markup import Call, Source, Tools, Unreadable
+from sft_toolkit.formats.dialects.python_calls import read_python_calls
+from sft_toolkit.formats.dialects.registry import MARKS, dialect_of, may_hold_mark
+
+OBJECT, CODE = "object", "code"
+_OBJECT_BEGIN = re.compile(r"\{(?=\s*[\"'])")
+_ARGUMENTS = ("arguments", "args", "input", "parameters")
+# A text of nothing but opening brackets costs no more than so many readings of all of it.
+_READINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCall:
+    """A call and where it stands: text[begin:end]. `dialect` is its mark, or "object" or "code" where it has none."""
+
+    call: Call
+    begin: int
+    end: int
+    dialect: str
+
+
+def find_calls(text: str, tools: Iterable[dict[str, Any]] = ()) -> list[FoundCall]:
+    """Every call that the text holds, in the order of where it begins.
+
+    Marked calls count whatever they name; objects with a name and arguments too, unless the arguments are a schema, as
+    in a declaration; calls as code, f(a=1), count where the tool is declared. Calls within a marked one do not.
+    """
+    declared = Tools(tools)
+    source = Source(text, declared)
+    marked = list(_marked(source)) if may_hold_mark(text) else []
+    bare = [*_objects(text), *_code(source)]
+    inside = [(found.begin, found.end) for found in marked]
+    free = [found for found in bare if not any(begin <= found.begin < end for begin, end in inside)]
+    return sorted([*marked, *free], key=lambda found: (found.begin, found.end))
+
+
+def _marked(source: Source) -> Iterator[FoundCall]:
+    at = 0
+    while mark := MARKS.search(source.text, at):
+        dialect = dialect_of(mark)
+        try:
+            block = dialect.read(source, mark.start())
+        except Unreadable:
+            at = mark.end()
+            continue
+        yield from (FoundCall(call, mark.start(), block.end, dialect.name) for call in block.calls)
+        at = max(block.end, mark.end())
+
+
+def _objects(text: str) -> Iterator[FoundCall]:
+    at = spent = 0
+    while (begin := _OBJECT_BEGIN.search(text, at)) and spent <= _READINGS * len(text):
+        try:
+            value, end = read_value(text, begin.start())
+        except ValueError as fault:
+            spent += getattr(fault, "pos", len(text)) - begin.start()
+            at = begin.end()
+            continue
+        for call in _calls_within(value):
+            yield FoundCall(call, begin.start(), end, OBJECT)
+        at = end
+
+
+def _calls_within(value: Any) -> Iterator[Call]:
+    """The calls of a decoded value: itself, or what its members hold."""
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        given = [value[key] for key in _ARGUMENTS if key in value]
+        if given and not is_schema(given[0]):
+            try:
+                yield from calls_of_value(value)
+            except Unreadable:
+                return
+        return
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for member in members:
+        yield from _calls_within(member)
+
+
+def _code(source: Source) -> Iterator[FoundCall]:
+    if not source.tools.names:
+        return
+    names = "|".join(re.escape(name) for name in sorted(source.tools.names, key=len, reverse=True))
+    for begin in re.finditer(rf"(?<![\w.])(?:{names})\((?=\s*(?:[^\s()]+?\s*=|\{{|\)))", source.text):
+        block = read_python_calls(source, begin.start(), len(source.text))
+        yield FoundCall(block.calls[0], begin.start(), block.end, CODE)
