@@ -25,7 +25,7 @@ from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, rea
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
-    from sft_toolkit.mergemix.candidates import Mixture
+    from sft_toolkit.mergemix.candidates import Candidate
     from sft_toolkit.mergemix.ranking import Ranking
     from sft_toolkit.mergemix.score_command import Scorer
     from sft_toolkit.running.options import RunOptions
@@ -207,13 +207,13 @@ def _specialists(given: list[str]) -> dict[str, Path]:
 
 def _mixtures(
     clusters: list[str], candidates: int | None, path: Path | None, concentration: float, seed: int
-) -> list[Mixture]:
-    from sft_toolkit.mergemix.candidates import read_mixtures, sample_mixtures
+) -> list[Candidate]:
+    from sft_toolkit.mergemix.candidates import read_candidates, sample_candidates
 
     if candidates is not None and path is None:
-        return sample_mixtures(clusters, candidates, seed, concentration)
+        return sample_candidates(clusters, candidates, seed, concentration)
     if path is not None and candidates is None:
-        return read_mixtures(path, clusters)
+        return read_candidates(path, clusters)
     raise UsageError("where are the mixtures?", "give --candidates N to draw them or --mixtures FILE, not both")
 
 

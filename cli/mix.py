@@ -86,12 +86,12 @@ def _tell_accounts(accounts: list[dict[str, Any]]) -> None:
 
 
 def _reweighted(mixture: Mixture, named: str) -> Mixture:
-    from sft_toolkit.mergemix.candidates import read_mixtures
+    from sft_toolkit.mergemix.candidates import read_candidates
 
     path, hash_sign, wanted = named.rpartition("#")
     if not hash_sign:
         raise UsageError(f"--weights {named}: not FILE#ID", "ID is that of a mixture in the file")
-    found = {candidate.id: candidate for candidate in read_mixtures(Path(path), list(mixture.weights))}
+    found = {candidate.id: candidate for candidate in read_candidates(Path(path), list(mixture.weights))}
     if wanted not in found:
         raise UsageError(f"--weights {named}: {path} has no mixture {wanted}", f"it has {', '.join(found)}")
     return mixture.reweighted(found[wanted].weights)
@@ -99,7 +99,7 @@ def _reweighted(mixture: Mixture, named: str) -> Mixture:
 
 def _write_candidates(mixture: Mixture, count: int, concentration: float, run: RunOptions) -> None:
     from sft_toolkit.json_text import encode
-    from sft_toolkit.mergemix.candidates import sample_mixtures
+    from sft_toolkit.mergemix.candidates import sample_candidates
     from sft_toolkit.running.output_checks import check_stream_options
     from sft_toolkit.shards.jsonl import open_sink
 
@@ -112,5 +112,5 @@ def _write_candidates(mixture: Mixture, count: int, concentration: float, run: R
     total = sum(mixture.weights.values())
     base = {name: weight / total for name, weight in mixture.weights.items()} if total else {}
     with open_sink(run.output) as write:
-        for candidate in sample_mixtures(list(base), count, run.seed, concentration, base):
+        for candidate in sample_candidates(list(base), count, run.seed, concentration, base):
             write(encode(candidate.to_json()) + b"\n")

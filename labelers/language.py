@@ -44,7 +44,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Consistency:
     """`stays` is None where nothing could be judged, and so is `share`, the part of judged stretches in the language.
 
     `offending` is the first stretch in another language.
@@ -56,18 +56,18 @@ class Verdict:
     offending: Stretch | None
 
 
-def judge_language(text: str, language: str = "de", prompt: str = "") -> Verdict:
+def judge_language(text: str, language: str = "de", prompt: str = "") -> Consistency:
     """Judge whether `text` stays in `language` (ISO 639-1); what it copies from `prompt` does not count.
 
     Raises ValueError for a language that lid.176 does not know.
     """
     stretches = list(judged_stretches(prose(text, prompt), accepted_labels(language)))
     if not stretches:
-        return Verdict(None, None, 0, None)
+        return Consistency(None, None, 0, None)
     foreign = [stretch for stretch, accepted in stretches if not accepted]
     share = 1 - len(foreign) / len(stretches)
     first = min(foreign, key=lambda stretch: stretch.start, default=None)
-    return Verdict(first is None, share, len(stretches), first)
+    return Consistency(first is None, share, len(stretches), first)
 
 
 def accepted_labels(language: str) -> frozenset[str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from sft_toolkit.labelers.language import accepted_labels, identify
 from sft_toolkit.labelers.prose import WORD, without_code
 
-ARTEFACTS = ("decimal_point", "explained_comma", "self_gloss")
+Kind = Literal["decimal_point", "explained_comma", "self_gloss"]
 
 _SENTENCE = re.compile(r"[^\n]+?(?:(?<![.!?…])[.!?…]++|$)(?=\s|$)", re.MULTILINE)
 _POINTED = re.compile(
@@ -45,9 +46,9 @@ _SELF_GLOSS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Artefact:
-    """One of ARTEFACTS, at characters `start` to `end` of the text."""
+    """A mark of translation, at characters `start` to `end` of the text."""
 
-    kind: str
+    kind: Kind
     start: int
     end: int
 

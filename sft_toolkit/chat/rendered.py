@@ -34,10 +34,6 @@ class Span:
         return self.pieces[-1][1] if self.pieces else self.header_end
 
     @property
-    def token_begin(self) -> int:
-        return self.tokens[0][0] if self.tokens else 0
-
-    @property
     def token_end(self) -> int:
         return self.tokens[-1][1] if self.tokens else 0
 

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class Candidate:
     """A weight for each cluster, not negative, summing to one. The id names files."""
 
     id: str
@@ -33,13 +33,13 @@ class Mixture:
         return {"id": self.id, "weights": {name: float(weight) for name, weight in self.weights.items()}}
 
 
-def sample_mixtures(
+def sample_candidates(
     clusters: Sequence[str],
     count: int,
     seed: int,
     concentration: float = 1.0,
     base: Mapping[str, Fraction] | None = None,
-) -> list[Mixture]:
+) -> list[Candidate]:
     """Different draws from Dirichlet(K * concentration * base); `base` is uniform unless given.
 
     Concentration 1 around the uniform base is the uniform distribution on the simplex; more stays nearer to the base.
@@ -60,7 +60,7 @@ def sample_mixtures(
         raise UsageError(f"{count} different mixtures cannot be drawn", "ask for fewer or lower the concentration")
     digits = len(str(count - 1))
     return [
-        Mixture(f"mix-{place:0{digits}}", {name: Fraction(n, STEP) for name, n in zip(clusters, steps, strict=True)})
+        Candidate(f"mix-{place:0{digits}}", {name: Fraction(n, STEP) for name, n in zip(clusters, steps, strict=True)})
         for place, steps in enumerate(seen)
     ]
 
@@ -74,7 +74,7 @@ def _in_steps(point: np.ndarray) -> tuple[int, ...]:
     return tuple(int(count) for count in steps)
 
 
-def read_mixtures(path: Path, clusters: Sequence[str] | None = None) -> list[Mixture]:
+def read_candidates(path: Path, clusters: Sequence[str] | None = None) -> list[Candidate]:
     """Read JSONL of {"id", "weights": {cluster: weight}}. A cluster that a mixture does not name has weight zero.
 
     Raises ToolkitError with the line for weights that are negative, name no cluster or do not sum to one.
@@ -93,7 +93,7 @@ def read_mixtures(path: Path, clusters: Sequence[str] | None = None) -> list[Mix
     return mixtures
 
 
-def _read_line(line: str, place: str, clusters: Sequence[str] | None) -> Mixture:
+def _read_line(line: str, place: str, clusters: Sequence[str] | None) -> Candidate:
     try:
         entry = json_text.decode_strictly(line)
     except (ValueError, RecursionError) as error:
@@ -114,7 +114,7 @@ def _read_line(line: str, place: str, clusters: Sequence[str] | None) -> Mixture
     total = sum(weights.values(), start=Fraction(0))
     if abs(total - 1) > _TOLERANCE:
         raise ToolkitError(f"{place}: the weights of mixture {name} sum to {float(total):g}", "make them sum to 1")
-    return Mixture(name, weights)
+    return Candidate(name, weights)
 
 
 def _listed(clusters: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.mergemix.candidates import Mixture, read_mixtures
+from sft_toolkit.mergemix.candidates import Candidate, read_candidates
 from sft_toolkit.shards.whole_folder import require_free, whole_folder
 from sft_toolkit.souping.soup import require_distinct, require_outside
 from sft_toolkit.souping.weights import task_arithmetic
@@ -49,7 +49,7 @@ class Sources:
 
 def write_merges(
     sources: Sources,
-    mixtures: Sequence[Mixture],
+    mixtures: Sequence[Candidate],
     target: Path,
     options: OutputOptions,
     deferred: bool = False,
@@ -79,11 +79,11 @@ class MergeFolder:
 
     path: Path
     sources: Sources
-    mixtures: list[Mixture]
+    mixtures: list[Candidate]
     dtype: str | None
 
     @contextmanager
-    def model(self, mixture: Mixture, threads: int) -> Iterator[Path]:
+    def model(self, mixture: Candidate, threads: int) -> Iterator[Path]:
         """The folder of a merged model; one that was deferred is made for the time of the context."""
         finished = self.path / mixture.id
         if finished.is_dir():
@@ -105,13 +105,13 @@ def open_merges(path: Path) -> MergeFolder:
         raise ToolkitError(f"{path}: no folder of merges: {error.strerror}", "write one with mergemix merge") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ToolkitError(f"{path / SOURCES}: not the sources of merges", "write them with mergemix merge") from error
-    return MergeFolder(path, sources, read_mixtures(path / MIXTURES, sources.clusters), content.get("dtype"))
+    return MergeFolder(path, sources, read_candidates(path / MIXTURES, sources.clusters), content.get("dtype"))
 
 
 def _write(
     inputs: Inputs,
     sources: Sources,
-    mixtures: Sequence[Mixture],
+    mixtures: Sequence[Candidate],
     folder: Path,
     options: OutputOptions,
     advance: Advance,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.mergemix.candidates import Mixture
+from sft_toolkit.mergemix.candidates import Candidate
 from sft_toolkit.mergemix.proposals import Proposal, propose
 from sft_toolkit.mergemix.rank_correlation import Floats
 from sft_toolkit.mergemix.surrogate import Surrogate, fit_surrogate
@@ -80,7 +80,7 @@ class Ranking:
         }
 
 
-def rank_mixtures(mixtures: Sequence[Mixture], merged: Repeated, trained: Repeated, options: RankOptions) -> Ranking:
+def rank_mixtures(mixtures: Sequence[Candidate], merged: Repeated, trained: Repeated, options: RankOptions) -> Ranking:
     """Rank the mixtures that have a merged score. Raises ToolkitError where a score belongs to no mixture."""
     by_id = {mixture.id: mixture for mixture in mixtures}
     stranger = next((name for name in (*merged, *trained) if name not in by_id), None)

@@ -10,6 +10,7 @@ from typing import Any
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.mergemix.score_command import LOSS, ONLY, Scorer, Scores, metric_of
+from sft_toolkit.shards.jsonl import whole_lines
 
 MERGED, TRAINED = "scores.jsonl", "trained.jsonl"
 
@@ -70,11 +71,8 @@ def open_journal(path: Path) -> ScoreJournal:
     journal = ScoreJournal(path)
     if not path.exists():
         return journal
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    if len(whole) < len(content):
-        os.truncate(path, len(whole))
-    for number, line in enumerate(whole.splitlines(), start=1):
+    os.truncate(path, whole_lines(path))
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             journal._take(json_text.decode(line))
         except (ValueError, TypeError, KeyError, AttributeError) as error:

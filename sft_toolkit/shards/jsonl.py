@@ -1,4 +1,4 @@
-"""JSONL out: to stdout as it comes, or to a file that appears whole or not at all."""
+"""JSONL out: to stdout as it comes, to a file that appears whole or not at all, or to a journal that grows by lines."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sft_toolkit.shards.atomic import atomic_path
 
 Write = Callable[[bytes], Any]
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_BYTES_PER_READ = 1 << 16
 
 
 def encode_row(row: Conversation | dict[str, Any]) -> bytes:
@@ -60,3 +61,20 @@ def open_sink(output: str) -> Iterator[Write]:
             return
         with pa.CompressedOutputStream(file, compression) as packed:
             yield packed.write
+
+
+def whole_lines(journal: Path) -> int:
+    """Bytes of a file up to and with the last line that ends: what follows was torn by a crash while it was written.
+
+    Reads from the end, so that a long journal costs no more than a short one.
+    """
+    end = journal.stat().st_size
+    with journal.open("rb") as file:
+        while end:
+            start = max(0, end - _BYTES_PER_READ)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+    return 0

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
-from sft_toolkit.labelers.language import Verdict, accepted_labels, judge_language
+from sft_toolkit.labelers.language import Consistency, accepted_labels, judge_language
 from sft_toolkit.labelers.translation_artefacts import find_artefacts
 from sft_toolkit.stage import Outcome, Stage
 
@@ -98,7 +98,7 @@ def _drifts(conversation: Conversation) -> Iterator[str]:
             yield offence(verdict)
 
 
-def _offending(reasoning: str, verdict: Verdict) -> dict[str, Any]:
+def _offending(reasoning: str, verdict: Consistency) -> dict[str, Any]:
     stretch = verdict.offending
     assert stretch is not None
     text = reasoning[stretch.start : stretch.end][:_SHOWN_CHARACTERS]

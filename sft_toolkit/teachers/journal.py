@@ -18,6 +18,7 @@ from typing import Any
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
 from sft_toolkit.shards.atomic import explained, write_text
+from sft_toolkit.shards.jsonl import whole_lines
 from sft_toolkit.teachers.key_index import KeyIndex, parts_of, place
 from sft_toolkit.teachers.teacher import RawReply
 
@@ -135,7 +136,7 @@ class Journal:
             raise ToolkitError(
                 f"{path}: another run is writing it", "wait for it, or name another --journal"
             ) from fault
-        os.truncate(path, _whole_lines(path))
+        os.truncate(path, whole_lines(path))
         self.replies = Replies.scan(folder)
         self._number = self.replies.paths.index(path)
         self._end = path.stat().st_size
@@ -180,18 +181,3 @@ def _keys(path: Path) -> Iterator[tuple[str, int]]:
             if _LINE.fullmatch(line):
                 yield line[_KEY].decode(), offset
             offset += len(line)
-
-
-def _whole_lines(path: Path) -> int:
-    """Bytes up to and with the last line that ends."""
-    end = path.stat().st_size
-    with path.open("rb") as file:
-        step = 1 << 16
-        while end:
-            start = max(0, end - step)
-            file.seek(start)
-            at = file.read(end - start).rfind(b"\n")
-            if at >= 0:
-                return start + at + 1
-            end = start
-    return 0

@@ -41,7 +41,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BadTurn:
     """A turn to take out of the loss: message index, indexes of its bad calls, and the first one's fault."""
 
     turn: int
@@ -53,7 +53,7 @@ class Verdict:
 class Judgement:
     """`notes` counts what was looked at, what could not be decided and what was let pass."""
 
-    verdicts: list[Verdict] = field(default_factory=list)
+    verdicts: list[BadTurn] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
 
 
@@ -92,7 +92,7 @@ class _Hearing:
         self.pairing = pair_results(conversation.messages)
         self.latest: dict[Hashable, _Occurrence] = {}
         self.user_spoke_at = -1
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[BadTurn] = []
         self.notes: Counter[str] = Counter()
 
     def hear(self) -> Judgement:
@@ -128,9 +128,9 @@ class _Hearing:
         self.latest.update(occurrences)
         self.notes["tool_calls"] += len(message.tool_calls)
         if faults:
-            self._convict(Verdict(turn, tuple(faults), next(iter(faults.values()))))
+            self._convict(BadTurn(turn, tuple(faults), next(iter(faults.values()))))
 
-    def _convict(self, verdict: Verdict) -> None:
+    def _convict(self, verdict: BadTurn) -> None:
         self.verdicts.append(verdict)
         fault = verdict.fault
         self.notes[f"masked_{fault.reason}"] += 1

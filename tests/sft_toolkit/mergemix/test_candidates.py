@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.mergemix.candidates import STEP, read_mixtures, sample_mixtures
+from sft_toolkit.mergemix.candidates import STEP, read_candidates, sample_candidates
 
 
 @given(st.integers(2, 30), st.integers(1, 20), st.integers(0, 2**63), st.floats(0.1, 50))
 @settings(max_examples=50, deadline=None)
 def test_drawn_mixtures_are_different_points_of_the_simplex(clusters: int, count: int, seed: int, by: float) -> None:
     names = [f"c{place}" for place in range(clusters)]
-    mixtures = sample_mixtures(names, count, seed, by)
+    mixtures = sample_candidates(names, count, seed, by)
     points = [tuple(mixture.weights.values()) for mixture in mixtures]
     assert len(set(points)) == count == len({mixture.id for mixture in mixtures})
     for point in points:
@@ -30,9 +30,9 @@ def test_drawn_mixtures_are_different_points_of_the_simplex(clusters: int, count
 
 def test_the_seed_alone_decides() -> None:
     names = ["code", "law", "math"]
-    assert sample_mixtures(names, 5, 1) == sample_mixtures(names, 5, 1)
-    assert sample_mixtures(names, 5, 1) != sample_mixtures(names, 5, 2)
-    assert sample_mixtures(names, 5, 1) == sample_mixtures(names, 9, 1)[:5]
+    assert sample_candidates(names, 5, 1) == sample_candidates(names, 5, 1)
+    assert sample_candidates(names, 5, 1) != sample_candidates(names, 5, 2)
+    assert sample_candidates(names, 5, 1) == sample_candidates(names, 9, 1)[:5]
 
 
 def test_draws_gather_around_the_base() -> None:
@@ -41,7 +41,7 @@ def test_draws_gather_around_the_base() -> None:
         np.array(
             [
                 [float(weight) for weight in mixture.weights.values()]
-                for mixture in sample_mixtures("abc", 400, 0, by, base)
+                for mixture in sample_candidates("abc", 400, 0, by, base)
             ]
         )
         for by in (1, 100)
@@ -62,7 +62,7 @@ def test_draws_gather_around_the_base() -> None:
 )
 def test_what_cannot_be_drawn_is_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ToolkitError, match=message):
-        sample_mixtures(*arguments)
+        sample_candidates(*arguments)
 
 
 def write(path: Path, *entries: Any) -> Path:
@@ -71,20 +71,20 @@ def write(path: Path, *entries: Any) -> Path:
 
 
 def test_a_written_mixture_is_read_exactly(tmp_path: Path) -> None:
-    mixtures = sample_mixtures(["code", "math"], 20, 5)
+    mixtures = sample_candidates(["code", "math"], 20, 5)
     path = write(tmp_path / "m.jsonl", *(mixture.to_json() for mixture in mixtures))
-    assert read_mixtures(path, ["code", "math"]) == mixtures
+    assert read_candidates(path, ["code", "math"]) == mixtures
 
 
 def test_a_cluster_that_is_not_named_has_no_weight(tmp_path: Path) -> None:
     path = write(tmp_path / "m.jsonl", {"id": "x", "weights": {"math": 1}}, "")
-    (mixture,) = read_mixtures(path, ["code", "math"])
+    (mixture,) = read_candidates(path, ["code", "math"])
     assert mixture.weights == {"code": 0, "math": 1}
 
 
 def test_thirds_may_miss_one_by_a_millionth(tmp_path: Path) -> None:
     thirds = dict.fromkeys("abc", 0.333333)
-    (mixture,) = read_mixtures(write(tmp_path / "m.jsonl", {"id": "x", "weights": thirds}))
+    (mixture,) = read_candidates(write(tmp_path / "m.jsonl", {"id": "x", "weights": thirds}))
     assert sum(mixture.weights.values()) == Fraction("0.999999")
 
 
@@ -109,10 +109,10 @@ def test_thirds_may_miss_one_by_a_millionth(tmp_path: Path) -> None:
 def test_what_is_no_mixture_is_refused_with_its_place(tmp_path: Path, entry: Any, message: str) -> None:
     path = write(tmp_path / "m.jsonl", entry)
     with pytest.raises(ToolkitError, match=message):
-        read_mixtures(path, ["a", "b"])
+        read_candidates(path, ["a", "b"])
 
 
 def test_two_mixtures_of_one_name_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "m.jsonl", *[{"id": "x", "weights": {"a": 1}}] * 2)
     with pytest.raises(ToolkitError, match="two mixtures are called x"):
-        read_mixtures(path)
+        read_candidates(path)

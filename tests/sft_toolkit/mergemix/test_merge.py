@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.mergemix.candidates import Mixture, sample_mixtures
+from sft_toolkit.mergemix.candidates import Candidate, sample_candidates
 from sft_toolkit.mergemix.merge import Sources, open_merges, write_merges
 from sft_toolkit.mergemix.score_command import ScoreCommand, Scores
 from sft_toolkit.mergemix.score_journal import open_journal, require_comparable
@@ -41,8 +41,8 @@ def sources(write_checkpoint: WriteCheckpoint) -> Sources:
     return Sources(runs.pop("base"), runs)
 
 
-def mixture(name: str, *weights: str) -> Mixture:
-    return Mixture(name, dict(zip(("code", "law", "math"), map(Fraction, weights), strict=True)))
+def mixture(name: str, *weights: str) -> Candidate:
+    return Candidate(name, dict(zip(("code", "law", "math"), map(Fraction, weights), strict=True)))
 
 
 def test_a_merge_is_the_base_and_the_weighted_differences_rounded_once(sources: Sources, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_merge_is_the_base_and_the_weighted_differences_rounded_once(sources: 
 
 
 def test_many_merges_in_one_pass_are_the_soups_that_each_would_be(sources: Sources, tmp_path: Path) -> None:
-    wanted = sample_mixtures(sources.clusters, 5, 0)
+    wanted = sample_candidates(sources.clusters, 5, 0)
     write_merges(sources, wanted, tmp_path / "out", OPTIONS)
     for wish in wanted:
         soup(
@@ -86,7 +86,7 @@ def test_nan_in_the_base_is_refused_though_no_mixture_on_the_simplex_reads_it(
     base = write_checkpoint("base", {"w": ("BF16", np.array([0x7FC0], np.uint16))})
     runs = {name: write_checkpoint(name, {"w": bfloat16(1)}) for name in ("x", "y")}
     with pytest.raises(ToolkitError, match=r"tensor w in .*/base/model.safetensors holds NaN"):
-        write_merges(Sources(base, runs), sample_mixtures(["x", "y"], 2, 0), tmp_path / "out", OPTIONS)
+        write_merges(Sources(base, runs), sample_candidates(["x", "y"], 2, 0), tmp_path / "out", OPTIONS)
     assert not (tmp_path / "out").exists()
 
 
@@ -96,7 +96,7 @@ def test_a_specialist_that_is_also_the_base_is_refused(sources: Sources, tmp_pat
 
 
 def test_deferred_merges_are_made_for_the_time_they_are_needed(sources: Sources, tmp_path: Path) -> None:
-    wanted = sample_mixtures(sources.clusters, 3, 0)
+    wanted = sample_candidates(sources.clusters, 3, 0)
     write_merges(sources, wanted, tmp_path / "now", OPTIONS)
     write_merges(sources, wanted, tmp_path / "later", OutputOptions(dtype="F32"), deferred=True)
     write_merges(sources, wanted, tmp_path / "wide", OutputOptions(dtype="F32"))
@@ -134,7 +134,7 @@ def counting(tmp_path: Path) -> ScoreCommand:
 def test_a_model_that_fails_keeps_no_other_from_its_score_and_is_tried_again(
     sources: Sources, tmp_path: Path, counting: ScoreCommand
 ) -> None:
-    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     merges, path = open_merges(tmp_path / "out"), tmp_path / "out" / "scores.jsonl"
     (tmp_path / "broken").write_text("mix-1")
     faults: list[tuple[str, str]] = []
@@ -225,7 +225,7 @@ def test_a_line_that_is_no_score_is_named(tmp_path: Path, line: str) -> None:
 
 
 def test_trained_models_are_those_that_are_named_as_mixtures(sources: Sources, tmp_path: Path) -> None:
-    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     merges = open_merges(tmp_path / "out")
     (tmp_path / "trained" / "mix-2").mkdir(parents=True)
     ((name, model),) = trained_models(merges, tmp_path / "trained")
@@ -236,7 +236,7 @@ def test_trained_models_are_those_that_are_named_as_mixtures(sources: Sources, t
 
 
 def test_a_trained_model_may_lie_in_the_folder_of_its_run(sources: Sources, tmp_path: Path) -> None:
-    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     for name in ("mix-0/model", "mix-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name[:5] / "run.json").write_text("{}")
@@ -248,7 +248,7 @@ def test_a_trained_model_may_lie_in_the_folder_of_its_run(sources: Sources, tmp_
 
 
 def test_a_command_that_cannot_start_is_no_fault_of_a_model(sources: Sources, tmp_path: Path) -> None:
-    write_merges(sources, sample_mixtures(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     models, faults = merged_models(open_merges(tmp_path / "out"), 1), []
     with pytest.raises(UsageError, match="cannot start"):
         score_models(

@@ -12,10 +12,10 @@ import pytest
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
 from sft_toolkit.json_text import decode
-from sft_toolkit.tool_calls.judge import Judge, Verdict
+from sft_toolkit.tool_calls.judge import BadTurn, Judge
 
 
-def judged(records: list[dict[str, Any]], **rules: Any) -> tuple[list[tuple[str, Verdict]], Counter[str]]:
+def judged(records: list[dict[str, Any]], **rules: Any) -> tuple[list[tuple[str, BadTurn]], Counter[str]]:
     """(record id, verdict) for every bad turn, and the counts; records that cannot be read count as "unreadable"."""
     verdicts, notes = [], Counter[str]()
     for record in records:

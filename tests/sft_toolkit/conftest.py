@@ -1,4 +1,4 @@
-"""Folders with tiny checkpoints."""
+"""What tests of several packages begin with: folders with tiny checkpoints."""
 
 from __future__ import annotations
 
