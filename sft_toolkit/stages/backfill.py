@@ -11,11 +11,11 @@ from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.language import VERDICT, count_verdict, require_language, verdict_record
+from sft_toolkit.teachers.leaks import quotes_call
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
 from sft_toolkit.teachers.traces import OK
-from sft_toolkit.tool_calls.leaks import quotes_call
 
 BACKFILL = "backfill"
 _LANGUAGES = {"de": "German", "en": "English", "fr": "French", "es": "Spanish", "it": "Italian"}

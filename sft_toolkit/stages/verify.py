@@ -71,7 +71,8 @@ class VerifyStage(TeacherStage):
     def _check(self, conversation: Conversation) -> Conversation:
         for message in self._turns(conversation):
             answers = self._answers(conversation, message)
-            derived = [read_calls(reply) or [] for reply in answers if reply is not None and _is_usable(reply)]
+            usable = [reply for reply in answers if reply is not None and _is_usable(reply)]
+            derived = [read_calls(reply, conversation.tools) or [] for reply in usable]
             verdict = self._verdict(message, derived, conversation)
             missing = self.votes - len(derived)
             if (

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sft_toolkit.conversation import ToolCall
-from sft_toolkit.json_text import decode, encode_text
+from sft_toolkit.formats.dialects import find_calls, find_objects
+from sft_toolkit.json_text import encode_text
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
-from sft_toolkit.tool_calls.decode import decode_arguments
 
 NATIVE, JSON, TEXT = "tools", "json", "text"
 FORMS = (NATIVE, JSON, TEXT)
@@ -24,9 +23,7 @@ _AS_JSON = (
     'Answer with JSON alone: {"calls": [{"name": "…", "arguments": {…}}]}, an empty list where no call follows. '
     "The tools are:\n"
 )
-_SCANNER = json.JSONDecoder()
-_OPENING_BRACKET = re.compile(r"[\[{]")
-_BLOCK = re.compile(r"<tool_call>\s*(.*?)\s*</tool_call>", re.DOTALL)
+_BETWEEN = re.compile(r"[\s,;`]*(?:json)?[\s,;`]*")
 
 
 def call_request(reasoning: str, tools: list[dict[str, Any]], form: str, sample: int) -> Request:
@@ -39,59 +36,35 @@ def call_request(reasoning: str, tools: list[dict[str, Any]], form: str, sample:
     return Request([system, user], sample, options=options)
 
 
-def read_calls(reply: Reply) -> list[ToolCall] | None:
-    """The calls of a reply, from its tool calls or else from JSON in its text; None where it holds neither.
+def read_calls(reply: Reply, tools: Sequence[dict[str, Any]] = ()) -> list[ToolCall] | None:
+    """The calls of a reply, from its tool calls or else from its text in any dialect; None where it holds neither.
 
-    An answer that calls nothing is an empty list where it says so as JSON, else None.
+    Of several answers in a text the last one counts: a draft comes first. Calls that nothing but space or a comma parts
+    are one answer. An answer that calls nothing is an empty list where it says so as JSON, else None.
     """
     if reply.tool_calls:
         return reply.tool_calls
-    found = (_calls(value) for value in _values(reply.content))
-    return next((calls for calls in found if calls is not None), None)
+    answers = [*_called(reply.content, tools), *_empty(reply.content)]
+    return max(answers, key=lambda answer: answer[0])[1] if answers else None
 
 
-def _values(text: str) -> Iterator[Any]:
-    """The JSON objects and lists of a text, outermost first; blocks like <tool_call>…</tool_call> count together."""
-    blocks = _BLOCK.findall(text)
-    if blocks:
-        yield [_decoded(block) for block in blocks]
-        return
-    at = 0
-    while (start := _OPENING_BRACKET.search(text, at)) is not None:
-        try:
-            _, end = _SCANNER.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            at = start.end()
-            continue
-        yield _decoded(text[start.start() : end])
-        at = end
+def _called(text: str, tools: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[ToolCall]]]:
+    """Where each answer that calls tools ends, and what it calls."""
+    calls: list[ToolCall] = []
+    end = 0
+    for found in find_calls(text, tools):
+        if calls and found.end != end and not _BETWEEN.fullmatch(text, end, found.begin):
+            yield end, calls
+            calls = []
+        calls.append(found.call.to_tool_call())
+        end = found.end
+    if calls:
+        yield end, calls
 
 
-def _decoded(text: str) -> Any:
-    try:
-        return decode(text)
-    except ValueError:
-        return None
-
-
-def _calls(value: Any) -> list[ToolCall] | None:
-    """Calls from `{"calls": […]}`, a list of calls, or one call; None where `value` is none of these."""
-    if isinstance(value, dict) and isinstance(value.get("calls"), list):
-        value = value["calls"]
-    elif isinstance(value, dict):
-        value = [value]
-    if not isinstance(value, list):
-        return None
-    calls = [_call(each) for each in value]
-    return None if None in calls else [call for call in calls if call is not None]
-
-
-def _call(value: Any) -> ToolCall | None:
-    function = value.get("function", value) if isinstance(value, dict) else None
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        return None
-    arguments = decode_arguments(function.get("arguments", function.get("parameters")))
-    return ToolCall(function["name"], arguments.value, problem=arguments.problem)
+def _empty(text: str) -> Iterator[tuple[int, list[ToolCall]]]:
+    """Where each answer of the form `{"calls": []}` ends."""
+    return ((found.end, []) for found in find_objects(text) if found.value.get("calls") == [])
 
 
 def _response_format(tools: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from sft_toolkit.formats.dialects.markup import Call
 from sft_toolkit.formats.dialects.reading import Reading, read_assistant_text, read_call_text
-from sft_toolkit.formats.dialects.searching import FoundCall, find_calls
+from sft_toolkit.formats.dialects.searching import FoundCall, FoundObject, find_calls, find_objects
 from sft_toolkit.formats.dialects.tool_responses import read_tool_response
 from sft_toolkit.formats.dialects.transcripts import read_transcript
 
 __all__ = [
     "Call",
     "FoundCall",
+    "FoundObject",
     "Reading",
     "find_calls",
+    "find_objects",
     "read_assistant_text",
     "read_call_text",
     "read_tool_response",

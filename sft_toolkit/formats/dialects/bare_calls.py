@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sft_toolkit.formats.dialects.call_objects import calls_of_value, read_arguments
+from sft_toolkit.formats.dialects.end_tokens import AFTER_CALL
 from sft_toolkit.formats.dialects.literals import read_value
 from sft_toolkit.formats.dialects.markup import Call, Source, Unreadable
 from sft_toolkit.formats.dialects.python_calls import read_python_list
@@ -35,7 +36,7 @@ def read_list(source: Source) -> list[Call] | None:
         block = read_python_list(source, begin, len(source.text))
     except Unreadable:
         return None
-    return _declared(source, block.calls) if source.skip(block.end) == len(source.text) else None
+    return _declared(source, block.calls, block.end)
 
 
 def read_json(source: Source) -> list[Call] | None:
@@ -52,7 +53,7 @@ def read_json(source: Source) -> list[Call] | None:
         calls += calls_of_value(value)
         separator = _SEPARATOR.match(source.text, end)
         at = separator.end() if separator else end
-    return _declared(source, calls) if calls and at == len(source.text) else None
+    return _declared(source, calls, at)
 
 
 def _is_call(value: Any) -> bool:
@@ -69,8 +70,13 @@ def is_schema(value: Any) -> bool:
     return isinstance(value, dict) and value.get("type") == "object" and value.keys() & _SCHEMA_KEYS != {"type"}
 
 
-def _declared(source: Source, calls: list[Call]) -> list[Call] | None:
-    return calls if calls and all(call.name in source.tools.names for call in calls) else None
+def _declared(source: Source, calls: list[Call], end: int) -> list[Call] | None:
+    """The calls, if they are all of the text, and all readable ones of declared tools."""
+    behind = AFTER_CALL.match(source.text, end)
+    if not calls or not behind or behind.end() < len(source.text):
+        return None
+    names = source.tools.names
+    return calls if all(call.name in names and isinstance(call.arguments, dict) for call in calls) else None
 
 
 BARE: tuple[Callable[[Source], list[Call] | None], ...] = (read_list, read_json)

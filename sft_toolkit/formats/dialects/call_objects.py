@@ -69,7 +69,7 @@ def _call(value: dict[str, Any], identifier: Any) -> Call:
     name = next((value[key] for key in _NAMES if key in value), None)
     if not isinstance(name, str) or not name.strip():
         raise Unreadable("a call has no name")
-    return Call(name.strip(), settled(_given(value)), identifier if isinstance(identifier, str) else None)
+    return Call(name, settled(_given(value)), identifier if isinstance(identifier, str) else None)
 
 
 def _given(value: dict[str, Any]) -> Any:
@@ -128,7 +128,7 @@ def _broken(text: str, at: int, stop: int, left_over: bool = False) -> tuple[Cal
             raise Unreadable(f"a call has {key} twice")
         members[key] = text[start:end].strip()
         begin, last = start, key
-    name = next((read_text(members[key]) for key in _NAMES if key in members), None)
+    name = next((_name_of(members[key]) for key in _NAMES if key in members), None)
     if not name:
         raise Unreadable("what it holds is neither JSON nor a Python literal, and no name can be read")
     if left_over and last not in _NAMES:
@@ -164,10 +164,10 @@ def _behind(pattern: re.Pattern[str], text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def read_text(literal: str) -> str | None:
-    """The text that a literal stands for, without space around it; None where it is no text or empty."""
+def _name_of(literal: str) -> str | None:
+    """The name that a literal stands for; None where it is no text or blank."""
     try:
         value = read_whole(literal)
     except ValueError:
         return None
-    return value.strip() or None if isinstance(value, str) else None
+    return value if isinstance(value, str) and value.strip() else None

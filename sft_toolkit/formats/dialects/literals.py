@@ -43,8 +43,8 @@ _QUOTED = {
 def read_value(text: str, at: int, words: dict[str, Any] = PYTHON_WORDS) -> tuple[Any, int]:
     """The JSON value or Python literal that begins at `at`, and the index behind it.
 
-    Raises ValueError (DuplicateKey where an object names a key twice) for neither, and for what cannot be written as
-    JSON: half of a surrogate pair, keys that are no text, more than MAX_DEPTH levels.
+    Raises ValueError (NoValue, or DuplicateKey where an object names a key twice) for neither, and for what cannot be
+    written as JSON: half of a surrogate pair, keys that are no text, more than MAX_DEPTH levels.
     """
     try:
         value, end = strict_decoder.raw_decode(text, at)
@@ -53,10 +53,18 @@ def read_value(text: str, at: int, words: dict[str, Any] = PYTHON_WORDS) -> tupl
     except (ValueError, ArithmeticError, RecursionError):
         value, end = _Reader(text, words).value(at, 0)
     if isinstance(value, (dict, list)) and is_deeper(value, MAX_DEPTH):
-        raise ValueError("nested too deeply")
+        raise NoValue("nested too deeply", end)
     if "\\" in text[at:end]:
         encode(value)
     return value, end
+
+
+class NoValue(ValueError):
+    """Neither JSON nor a Python literal; `pos` is where reading stopped."""
+
+    def __init__(self, what: str, pos: int) -> None:
+        super().__init__(f"{what} at character {pos}")
+        self.pos = pos
 
 
 class _Reader:
@@ -68,7 +76,7 @@ class _Reader:
 
     def value(self, at: int, level: int) -> tuple[Any, int]:
         if level > MAX_DEPTH:
-            raise ValueError("nested too deeply")
+            raise NoValue("nested too deeply", at)
         opening = self._text[at : at + 1]
         if opening in _CLOSING and opening:
             return self._bracket(at, level)
@@ -79,7 +87,7 @@ class _Reader:
         word = _WORD.match(self._text, at)
         if word and word.group() in self._words:
             return self._words[word.group()], word.end()
-        raise ValueError(f"no value at character {at}")
+        raise NoValue("no value", at)
 
     def _strings(self, at: int) -> tuple[str, int]:
         parts = []
@@ -100,13 +108,13 @@ class _Reader:
         at = self._skip(at + 1)
         while self._text[at : at + 1] != _CLOSING[opening]:
             if (members or keyed) and commas < len(members) + len(keyed):
-                raise ValueError(f"no comma at character {at}")
+                raise NoValue("no comma", at)
             member, at = self.value(at, level + 1)
             at = self._skip(at)
             if opening == "{" and self._text[at : at + 1] == ":" and not members:
                 at = self._member(keyed, member, at, level)
             elif keyed:
-                raise ValueError(f"no colon at character {at}")
+                raise NoValue("no colon", at)
             else:
                 members.append(member)
             if self._text[at : at + 1] == ",":
@@ -118,7 +126,7 @@ class _Reader:
 
     def _member(self, keyed: dict[str, Any], key: Any, at: int, level: int) -> int:
         if not isinstance(key, str):
-            raise ValueError("a key that is no text")
+            raise NoValue("a key that is no text", at)
         if key in keyed:
             raise DuplicateKey(f"duplicate key {key}")
         keyed[key], at = self.value(self._skip(at + 1), level + 1)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sft_toolkit.conversation import ToolCall
+from sft_toolkit.tool_calls.decode import decode_arguments
 from sft_toolkit.tool_calls.subschemas import applicable
 
-JSON_OBJECT = "{"
 SPACE = re.compile(r"\s*+")
 
 
@@ -24,6 +25,11 @@ class Call:
     name: str
     arguments: dict[str, Any] | str
     id: str | None = None
+
+    def to_tool_call(self) -> ToolCall:
+        """The toolkit's own form, with what is wrong with arguments that are no object."""
+        decoded = decode_arguments(self.arguments)
+        return ToolCall(self.name, decoded.value, self.id, decoded.problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ the end. Grammar: mistral-common's tokenizers, `encode_tool_calls`.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sft_toolkit.formats.dialects.call_objects import read_arguments, read_objects
 from sft_toolkit.formats.dialects.literals import read_value, value_end
@@ -33,7 +34,7 @@ def _read(source: Source, at: int) -> Block:
     return Block(calls, end)
 
 
-def _arguments(text: str, begin: int, stop: int) -> tuple[object, int]:
+def _arguments(text: str, begin: int, stop: int) -> tuple[dict[str, Any] | str, int]:
     try:
         value, end = read_value(text, begin)
         if isinstance(value, dict):

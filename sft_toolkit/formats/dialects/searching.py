@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from sft_toolkit.formats.dialects.registry import MARKS, dialect_of, may_hold_ma
 
 OBJECT, CODE = "object", "code"
 _OBJECT_BEGIN = re.compile(r"\{(?=\s*[\"'])")
+_LISTS = ("calls", "tool_calls", "function")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 # A text of nothing but opening brackets costs no more than so many readings of all of it.
 _READINGS = 20
@@ -29,6 +31,15 @@ class FoundCall:
     begin: int
     end: int
     dialect: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObject:
+    """An object in a text, and where it stands: text[begin:end]."""
+
+    value: dict[str, Any]
+    begin: int
+    end: int
 
 
 def find_calls(text: str, tools: Iterable[dict[str, Any]] = ()) -> list[FoundCall]:
@@ -59,33 +70,38 @@ def _marked(source: Source) -> Iterator[FoundCall]:
         at = max(block.end, mark.end())
 
 
-def _objects(text: str) -> Iterator[FoundCall]:
+def find_objects(text: str) -> Iterator[FoundObject]:
+    """Every JSON object or Python dict that stands in the text and not within another."""
     at = spent = 0
     while (begin := _OBJECT_BEGIN.search(text, at)) and spent <= _READINGS * len(text):
         try:
             value, end = read_value(text, begin.start())
         except ValueError as fault:
-            spent += getattr(fault, "pos", len(text)) - begin.start()
+            spent += max(getattr(fault, "pos", 0) - begin.start(), 1)
             at = begin.end()
             continue
-        for call in _calls_within(value):
-            yield FoundCall(call, begin.start(), end, OBJECT)
+        yield FoundObject(value, begin.start(), end)
         at = end
 
 
-def _calls_within(value: Any) -> Iterator[Call]:
-    """The calls of a decoded value: itself, or what its members hold."""
+def _objects(text: str) -> Iterator[FoundCall]:
+    for found in find_objects(text):
+        yield from (FoundCall(call, found.begin, found.end, OBJECT) for call in _calls_within(found.value))
+
+
+def _calls_within(value: Any, listed: bool = False) -> Iterator[Call]:
+    """The calls of a decoded value: itself, or what its members hold. `listed`: it is said to be a call."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
         given = [value[key] for key in _ARGUMENTS if key in value]
-        if given and not is_schema(given[0]):
-            try:
+        if (given or listed) and not (given and is_schema(given[0])):
+            with suppress(Unreadable):
                 yield from calls_of_value(value)
-            except Unreadable:
-                return
         return
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for member in members:
-        yield from _calls_within(member)
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield from _calls_within(member, key in _LISTS)
+    for member in value if isinstance(value, list) else ():
+        yield from _calls_within(member, listed)
 
 
 def _code(source: Source) -> Iterator[FoundCall]:

@@ -7,8 +7,8 @@ import pytest
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.formats import parse_record
 from sft_toolkit.stages.backfill import BackfillStage
+from sft_toolkit.teachers.leaks import quotes_call
 from sft_toolkit.teachers.requests import Asking
-from sft_toolkit.tool_calls.leaks import quotes_call
 
 REASONING = "Der Nutzer möchte eine Einnahme von 16,20 Euro buchen, also brauche ich das Werkzeug für Einnahmen."
 TOOL = {"name": "buche_einnahme", "parameters": {"type": "object", "properties": {"betrag": {"type": "number"}}}}
