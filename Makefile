@@ -96,7 +96,7 @@ CLUSTER_NAMES := $(shell sed -n 's/^\[datasets\.\(.*\)\]$$/\1/p' $(CLUSTER_FILE)
 LAB := $(OUT)/mergemix
 MIXES := $(LAB)/$(CLUSTERS)-clusters
 TRAINED := mix-00 mix-01 mix-02 mix-03 mix-04 mix-05
-RECIPE := --schedule wsd --warmup 0.1 --decay 0
+RECIPE := --schedule wsd --warmup-ratio 0.1 --decay-ratio 0
 
 # Models this small gain nothing from threads; make -j2 does.
 demo-mergemix: export OMP_NUM_THREADS := 1

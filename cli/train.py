@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _RECIPE, _SPEED, _WATCH = "Recipe", "Speed and memory", "Checkpoints and reports"
 
 
-def _recipe(text: str, **more: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel=_RECIPE, **more)
+def _recipe(text: str, names: tuple[str, ...] = (), **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=_RECIPE, **more)
 
 
 def _speed(text: str, **more: Any) -> Any:
     return typer.Option(help=text, rich_help_panel=_SPEED, **more)
 
 
-def _watch(text: str, **more: Any) -> Any:
-    return typer.Option(help=text, rich_help_panel=_WATCH, **more)
+def _watch(text: str, names: tuple[str, ...] = (), **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=_WATCH, **more)
 
 
 @guarded
@@ -43,28 +43,52 @@ def train(
     nproc: Annotated[int, typer.Option(help="Ranks to start on this machine.", min=1)] = 1,
     steps: Annotated[int | None, _recipe("Optimiser steps, instead of epochs.", min=1)] = None,
     epochs: Annotated[int, _recipe("Passes over the sequences.", min=1)] = 1,
-    microbatches: Annotated[int, _recipe("Sequences of each rank per step.", min=1)] = 1,
+    microbatches: Annotated[
+        int,
+        _recipe(
+            "Gradient accumulation steps: sequences of each rank per optimiser step.",
+            names=("--microbatches", "--gradient-accumulation-steps"),
+            min=1,
+        ),
+    ] = 1,
     order: Annotated[str, _recipe("window, sorted-buffer, within-step or random.")] = "window",
     buffer: Annotated[int, _recipe("Sequences per rank that are sorted together.", min=1)] = 256,
-    learning_rate: Annotated[float, _recipe("Peak of the learning rate.")] = 2e-5,
+    learning_rate: Annotated[float, _recipe("Peak learning rate.")] = 2e-5,
     schedule: Annotated[str, _recipe("cosine, linear or wsd.")] = "cosine",
-    warmup: Annotated[float, _recipe("Share of the steps in which the rate rises.")] = 0.03,
-    decay: Annotated[float, _recipe("Share of the steps in which it falls, with wsd.")] = 0.2,
-    betas: Annotated[tuple[float, float], _recipe("AdamW's averages.")] = (0.9, 0.95),
-    weight_decay: Annotated[float, _recipe("AdamW's decay, of matrices alone.", min=0)] = 0.1,
-    clip: Annotated[float, _recipe("Greatest norm of the gradient.")] = 1.0,
+    warmup_ratio: Annotated[
+        float,
+        _recipe("Share of the steps in which the learning rate rises.", names=("--warmup-ratio", "--warmup")),
+    ] = 0.03,
+    decay_ratio: Annotated[
+        float, _recipe("Share of the steps in which it falls, with wsd.", names=("--decay-ratio", "--decay"))
+    ] = 0.2,
+    betas: Annotated[tuple[float, float], _recipe("AdamW betas.")] = (0.9, 0.95),
+    weight_decay: Annotated[float, _recipe("AdamW weight decay, of matrices only.", min=0)] = 0.1,
+    max_grad_norm: Annotated[
+        float, _recipe("Max grad norm: gradients are clipped to it.", names=("--max-grad-norm", "--clip"))
+    ] = 1.0,
     seed: Seed = 0,
     bf16: Annotated[bool | None, _speed("Compute in bfloat16; by default on CUDA.")] = None,
-    activation_checkpointing: Annotated[bool, _speed("Compute activations twice rather than keep them.")] = False,
+    activation_checkpointing: Annotated[
+        bool, _speed("Activation checkpointing: less memory, a second forward pass.")
+    ] = False,
     compile: Annotated[bool, _speed("Compile each layer.")] = False,
-    checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: at the end alone.", min=0)] = 0,
+    checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: only at the end.", min=0)] = 0,
     keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
-    evaluation: Annotated[Path | None, _watch("Packed folder whose loss is reported, not trained.")] = None,
-    evaluate_every: Annotated[int, _watch("Steps between evaluations; 0: at the end alone.", min=0)] = 0,
+    validation: Annotated[
+        Path | None,
+        _watch("Validation set: a packed folder, only evaluated.", names=("--validation", "--evaluation")),
+    ] = None,
+    validate_every: Annotated[
+        int,
+        _watch("Steps between evaluations; 0: only at the end.", names=("--validate-every", "--evaluate-every"), min=0),
+    ] = 0,
     report: Annotated[list[str] | None, _watch("tensorboard or wandb; metrics.jsonl is always written.")] = None,
     resume: Annotated[bool, _watch("Resume from the newest checkpoint.")] = False,
     checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
-    dry_run: Annotated[bool, typer.Option("-n", "--dry-run", help="Say what the run would take, and end.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("-n", "--dry-run", help="Report parameters, steps and memory; load and train nothing.")
+    ] = False,
     config: Config = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -85,19 +109,19 @@ def train(
             seed=seed,
             learning_rate=learning_rate,
             schedule=schedule,
-            warmup=warmup,
-            decay=decay,
+            warmup_ratio=warmup_ratio,
+            decay_ratio=decay_ratio,
             betas=betas,
             weight_decay=weight_decay,
-            clip=clip,
+            max_grad_norm=max_grad_norm,
             bf16=bool(bf16),
         ),
         activation_checkpointing=activation_checkpointing,
         compile=compile,
         checkpoint_every=checkpoint_every,
         keep=keep,
-        evaluation=evaluation,
-        evaluate_every=evaluate_every,
+        validation=validation,
+        validate_every=validate_every,
         reports=tuple(report or ()),
         checksums=checksums,
         resume=resume,

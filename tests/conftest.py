@@ -65,5 +65,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)  # (file, line, reason)
     for reason, count in reasons.most_common():
         terminalreporter.write_line(f"{count} {'test' if count == 1 else 'tests'} skipped: {reason}")
-    if deselected := len(terminalreporter.getreports("deselected")):
-        terminalreporter.write_line(f"{deselected} slow tests left out; run them with -m slow")
+    slow = [item for item in terminalreporter.stats.get("deselected", ()) if item.get_closest_marker("slow")]
+    if slow:
+        terminalreporter.write_line(f"{len(slow)} slow tests left out; run them with -m slow")

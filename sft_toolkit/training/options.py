@@ -14,8 +14,10 @@ from sft_toolkit.training.schedule import SCHEDULES
 class Recipe:
     """What decides the weights that come out, beside model, data and ranks; a resumed run must have the same.
 
-    steps: optimiser steps, by default those of `epochs`; microbatches: sequences of each rank per step
-    order, buffer: see sft_toolkit.packers; warmup, decay: shares of the steps; clip: greatest gradient norm
+    steps: optimiser steps, by default those of `epochs`; microbatches: gradient accumulation steps,
+    sequences of each rank per optimiser step
+    order, buffer: see sft_toolkit.packers; warmup_ratio, decay_ratio: shares of the steps
+    max_grad_norm: gradients are clipped to it
     weight_decay: of matrices alone; bf16: compute in bfloat16, keep weights and sum gradients in float32
     """
 
@@ -27,25 +29,27 @@ class Recipe:
     seed: int = 0
     learning_rate: float = 2e-5
     schedule: str = "cosine"
-    warmup: float = 0.03
-    decay: float = 0.2
+    warmup_ratio: float = 0.03
+    decay_ratio: float = 0.2
     betas: tuple[float, float] = (0.9, 0.95)
     weight_decay: float = 0.1
-    clip: float = 1.0
+    max_grad_norm: float = 1.0
     bf16: bool = False
 
     def __post_init__(self) -> None:
         for name, value, choices in (("order", self.order, ORDERS), ("schedule", self.schedule, SCHEDULES)):
             if value not in choices:
                 raise UsageError(f"--{name} {value}: unknown", f"choose one of {', '.join(choices)}")
-        for name, share in (("warmup", self.warmup), ("decay", self.decay), *(("betas", beta) for beta in self.betas)):
+        shares = (("warmup-ratio", self.warmup_ratio), ("decay-ratio", self.decay_ratio))
+        for name, share in (*shares, *(("betas", beta) for beta in self.betas)):
             if not 0 <= share < 1:
                 raise UsageError(f"--{name} {share}: not in [0, 1)")
-        for name, rate in (("learning-rate", self.learning_rate), ("clip", self.clip)):
+        for name, rate in (("learning-rate", self.learning_rate), ("max-grad-norm", self.max_grad_norm)):
             if not rate > 0:
                 raise UsageError(f"--{name} {rate}: not above 0")
-        if self.schedule == "wsd" and self.warmup + self.decay > 1:
-            raise UsageError(f"--warmup {self.warmup} and --decay {self.decay} leave no step between them")
+        if self.schedule == "wsd" and self.warmup_ratio + self.decay_ratio > 1:
+            given = f"--warmup-ratio {self.warmup_ratio} and --decay-ratio {self.decay_ratio}"
+            raise UsageError(f"{given} leave no step between them")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +79,9 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class TrainOptions:
-    """A run. `checkpoint_every`, `evaluate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
+    """A run. `checkpoint_every`, `validate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
-    evaluation: a packed folder whose loss is reported but not trained; reports: "tensorboard", "wandb"
+    validation: a packed folder that is evaluated, not trained; reports: "tensorboard", "wandb"
     """
 
     packed: Path
@@ -88,8 +92,8 @@ class TrainOptions:
     compile: bool = False
     checkpoint_every: int = 0
     keep: int = 2
-    evaluation: Path | None = None
-    evaluate_every: int = 0
+    validation: Path | None = None
+    validate_every: int = 0
     reports: tuple[str, ...] = ()
     checksums: bool = True
     resume: bool = False

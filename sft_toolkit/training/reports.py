@@ -77,7 +77,7 @@ class Line:
 
     def write(self, row: Row) -> None:
         if "eval_loss" in row:
-            self._print(f"step {row['step']:,}  evaluation loss {row['eval_loss']:.4f}", lasting=True)
+            self._print(f"step {row['step']:,}  validation loss {row['eval_loss']:.4f}", lasting=True)
             return
         past = self._seconds_per_step
         self._seconds_per_step = row["seconds"] if past is None else _MEMORY * past + (1 - _MEMORY) * row["seconds"]

@@ -7,13 +7,14 @@ import math
 SCHEDULES = ("cosine", "linear", "wsd")
 
 
-def rate_share(schedule: str, step: int, steps: int, warmup: float, decay: float) -> float:
+def rate_share(schedule: str, step: int, steps: int, warmup_ratio: float, decay_ratio: float) -> float:
     """Share of the peak learning rate at `step` of `steps`, from 0; above 0 and at most 1.
 
-    It rises linearly over the first `warmup` of the steps (0 … 1). From there to the end, "cosine" falls as half a
-    period, "linear" as a line; "wsd" (warm-up, stable, decay) stays, and falls as a line over the last `decay` (0 … 1).
+    It rises linearly over the first `warmup_ratio` of the steps (0 … 1). From there to the end, "cosine" falls as half
+    a period, "linear" as a line; "wsd" (warm-up, stable, decay) stays, and falls as a line over the last `decay_ratio`
+    of the steps (0 … 1).
     """
-    rising = math.ceil(warmup * steps)
+    rising = math.ceil(warmup_ratio * steps)
     if step < rising:
         return (step + 1) / rising
     done = (step - rising) / (steps - rising)
@@ -21,5 +22,5 @@ def rate_share(schedule: str, step: int, steps: int, warmup: float, decay: float
         return (1 + math.cos(math.pi * done)) / 2
     if schedule == "linear":
         return 1 - done
-    falling = math.ceil(decay * steps)
+    falling = math.ceil(decay_ratio * steps)
     return min(1.0, (steps - step) / falling) if falling else 1.0

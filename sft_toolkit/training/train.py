@@ -74,7 +74,7 @@ def _train(
     require_work_for_all(reader.packed, ranks.count)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
     order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
-    evaluated = _open(options.evaluation, config, ranks, options.checksums) if options.evaluation else None
+    evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
     model = load_sharded(options, config, ranks.mesh)
     require_isolation(model, bf16=recipe.bf16, device=ranks.device)
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))

@@ -68,7 +68,7 @@ class Trainer:
         with StopRequest() as stop, checkpoints:
             while self.done < self.steps and not stop.signal:
                 _log(reports, self._step(stop))
-                if evaluation and self._is_due(self._options.evaluate_every):
+                if evaluation and self._is_due(self._options.validate_every):
                     _log(reports, {"step": self.done, **evaluation.run(self._model)})
                 if stop.signal or self._is_due(self._options.checkpoint_every):
                     checkpoints.save(self.done, self._model, self._optimizer)
@@ -83,7 +83,7 @@ class Trainer:
         begin = time.perf_counter()
         sequences = self._order.step(self.done)
         rate = self._recipe.learning_rate * rate_share(
-            self._recipe.schedule, self.done, self.steps, self._recipe.warmup, self._recipe.decay
+            self._recipe.schedule, self.done, self.steps, self._recipe.warmup_ratio, self._recipe.decay_ratio
         )
         losses = self._backward(sequences)
         loss = self._sum_over_ranks(losses, stop) / max(1, self._figures.loss_tokens(sequences))
@@ -120,7 +120,7 @@ class Trainer:
 
     def _clip(self) -> float:
         """Scale gradients down to the greatest norm allowed; returns the norm before."""
-        norm = nn.utils.clip_grad_norm_(self._model.parameters(), self._recipe.clip)
+        norm = nn.utils.clip_grad_norm_(self._model.parameters(), self._recipe.max_grad_norm)
         return norm.full_tensor().item()
 
     def _account(self, sequences: NDArray[np.int64], seconds: float) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--init", "config", "--tokenizer", "gone"], "gone: does not exist"),
         (["--init", "config", "--order", "sorted"], "--order sorted: unknown; choose one of window, sorted-buffer"),
         (["--init", "config", "--schedule", "step"], "--schedule step: unknown; choose one of cosine, linear, wsd"),
-        (["--init", "config", "--warmup", "1.5"], "--warmup 1.5: not in [0, 1)"),
+        (["--init", "config", "--warmup-ratio", "1.5"], "--warmup-ratio 1.5: not in [0, 1)"),
         (["--init", "config", "--learning-rate", "0"], "--learning-rate 0.0: not above 0"),
         (["--init", "config", "--schedule", "wsd", "--warmup", "0.5", "--decay", "0.6"], "leave no step between them"),
     ],

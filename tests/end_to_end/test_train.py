@@ -43,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def two_ranks(data: Path, run_cli: RunCli) -> Path:
     """A run that nothing disturbed."""
-    done = run_cli(*command(data, "two"), "--nproc", 2, "--evaluation", data / "packed", environment=ONE_THREAD)
+    done = run_cli(*command(data, "two"), "--nproc", 2, "--validation", data / "packed", environment=ONE_THREAD)
     assert done.returncode == 0, done.stderr.decode()
     return data / "two"
 

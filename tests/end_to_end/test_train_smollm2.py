@@ -35,7 +35,7 @@ def test_its_loss_falls_on_the_sample_data_and_it_still_speaks(
     assert rendered.returncode == 0, rendered.stderr.decode()
     packed = run_cli("pack", tmp_path / "tokens", "-o", tmp_path / "packed", "--capacity", 1024)
     assert packed.returncode == 0, packed.stderr.decode()
-    recipe = ("--steps", STEPS, "--learning-rate", "1e-4", "--warmup", 0)
+    recipe = ("--steps", STEPS, "--learning-rate", "1e-4", "--warmup-ratio", 0)
     files = (tmp_path / "packed", "--model", checkpoint, "-o", tmp_path / "run")
     trained = run_cli("train", *files, *recipe, timeout=1700)
     assert trained.returncode == 0, trained.stderr.decode()

@@ -52,7 +52,7 @@ def test_the_line_reports_figures_and_the_time_left(capfd: pytest.CaptureFixture
     assert capfd.readouterr().err == (
         "step 1/46  loss 2.5000  norm 0.750  lr 1.00e-03  1,234 loss tokens  1,000 tok/s  0.5 TFLOP/s a rank  "
         "imbalance 1.25  left 0:01:30\n"
-        "step 1  evaluation loss 3.0000\n"
+        "step 1  validation loss 3.0000\n"
     )
 
 

@@ -81,7 +81,7 @@ def test_without_loss_weight_decay_shrinks_matrices_and_nothing_else(options: Tr
     torch.manual_seed(0)
     tiny = AutoModelForCausalLM.from_config(tiny_config())
     tiny.save_pretrained(tmp_path / "before")
-    recipe = Recipe(steps=1, learning_rate=0.5, weight_decay=0.1, schedule="wsd", warmup=0.0)
+    recipe = Recipe(steps=1, learning_rate=0.5, weight_decay=0.1, schedule="wsd", warmup_ratio=0.0)
     source = ModelSource(checkpoint=tmp_path / "before")
     train(replace(options, packed=write_packed(tmp_path, silent), source=source, recipe=recipe))
     after = AutoModelForCausalLM.from_pretrained(options.output / "model").state_dict()
