@@ -33,7 +33,7 @@ def check(
     config: Config = None,
     debug: Debug = False,
 ) -> None:
-    """Say what a chat template does and what it would train wrongly.
+    """Report what a chat template does and what it would train wrongly.
 
     Exit code 1 where something would; what only wants a look is a warning.
     """

@@ -23,7 +23,7 @@ def distill(
     samples: Annotated[int, typer.Option(help="Traces per prompt.", min=1)] = 1,
     openers: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Openers, one a line under [domain]; else those that come along."),
+        typer.Option(metavar="FILE", help="File of openers, one per line under [domain]; default: the packaged ones."),
     ] = None,
     ab: Annotated[
         bool, typer.Option("--ab", help="Every second sample goes without opener; both language rates are reported.")
@@ -34,7 +34,7 @@ def distill(
     min_words: Annotated[int, typer.Option(help="Shorter reasoning is too_short.", min=0)] = 5,
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLASS", help="Class of traces to keep; ok alone unless named. Repeatable."),
+        typer.Option(metavar="CLASS", help="Class of traces to keep; default: ok only. Repeatable."),
     ] = None,
 ) -> None:
     """Collect reasoning traces from a teacher, opened in its language."""

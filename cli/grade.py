@@ -34,7 +34,7 @@ def collect(
         typer.Option(metavar="NAME", help="Take labels from this key of the record, a level or a list of votes."),
     ] = None,
     levels: Levels = _LEVELS,
-    votes: Annotated[int, typer.Option(help="Times that the teacher is asked; the median counts.", min=1)] = 1,
+    votes: Annotated[int, typer.Option(help="Votes per prompt; the median counts.", min=1)] = 1,
     rubric: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Instructions to the teacher: how to grade.")
     ] = None,
@@ -59,7 +59,7 @@ def collect(
 @reading_command
 def fit(
     run: RunOptions,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the student.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the distilled classifier.")],
     student: Annotated[
         str, typer.Option(metavar="KIND", help="linear: n-grams and surface features. fasttext: n-grams alone.")
     ] = "linear",
@@ -70,7 +70,7 @@ def fit(
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Fit a student on labels, and say how well it agrees on prompts and on data sets that it has not seen."""
+    """Fit a distilled classifier on labels, and report its agreement on unseen prompts and unseen data sets."""
     from sft_toolkit.stages.grade.fit import fit_grader
     from sft_toolkit.stages.grade.labels import LabelColumn, parse_levels
     from sft_toolkit.stages.grade.model import KINDS, require_free
@@ -87,10 +87,10 @@ def fit(
 @stage_command
 def apply(
     run: RunOptions,
-    model: Annotated[Path, typer.Option(metavar="DIR", help="Student that grade fit wrote.")],
+    model: Annotated[Path, typer.Option(metavar="DIR", help="Distilled classifier that grade fit wrote.")],
     keep: Annotated[bool, typer.Option("--keep", help="Leave records that have a difficulty as they are.")] = False,
 ) -> None:
-    """Label records by a student that grade fit has written: difficulty and difficulty_confidence."""
+    """Label records by a distilled classifier of grade fit: difficulty and difficulty_confidence."""
     from sft_toolkit.stages.grade.apply import GradeStage
 
     stage = GradeStage(str(model), keep)
@@ -155,11 +155,11 @@ def _print_report(report: Report, title: str) -> None:
     print_table(title, header, rows)
     for name, found in known.items():
         confusion = [(level, *row) for level, row in zip(report.levels, found.confusion.tolist(), strict=True)]
-        print_table(f"{name}: rows are labels, columns the student's", ("", *report.levels), confusion)
+        print_table(f"{name}: rows are labels, columns the classifier's", ("", *report.levels), confusion)
     if report.unseen is None:
-        print_warning("all labels are of one data set: how the student does on another one is not known")
+        print_warning("all labels are of one data set: agreement on another one is unknown")
     elif report.collapses:
         print_warning(
-            f"on data sets that it has not seen the student agrees little (kappa {report.unseen.kappa:.2f}, "
+            f"on data sets that it has not seen the classifier agrees little (kappa {report.unseen.kappa:.2f}, "
             f"{report.seen.kappa:.2f} on those that it has): collect labels of every data set that it is to label"
         )

@@ -26,7 +26,7 @@ def inspect(
     ],
     identity: Annotated[str | None, typer.Argument(metavar="ID", help="Id of a record or document.")] = None,
     row: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Row instead of an id, from 0 (the default).")
+        int | None, typer.Option(metavar="N", min=0, help="Row number instead of an id, from 0 (the default).")
     ] = None,
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Renders records, and decodes the tokens of shards.")
@@ -37,7 +37,7 @@ def inspect(
     template_variable: TemplateVariable = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
-    no_pager: Annotated[bool, typer.Option("--no-pager", help="Print all at once.")] = False,
+    no_pager: Annotated[bool, typer.Option("--no-pager", help="Do not page the output.")] = False,
     config: Config = None,
     debug: Debug = False,
 ) -> None:

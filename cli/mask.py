@@ -37,7 +37,7 @@ def mask(
         typer.Option(metavar="REGEX", help="A result that begins with this says: bad arguments. Repeatable."),
     ] = None,
     allow_extra_arguments: Annotated[
-        bool, typer.Option("--allow-extra-arguments", help="Let pass arguments that a schema does not declare.")
+        bool, typer.Option("--allow-extra-arguments", help="Accept arguments that a schema does not declare.")
     ] = False,
 ) -> None:
     """Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call."""

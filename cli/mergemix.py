@@ -61,12 +61,14 @@ def cluster(
 @guarded
 def merge(
     base: Annotated[Path, typer.Option(help="Checkpoint that all specialists were trained from.")],
-    specialist: Annotated[list[str], typer.Option(metavar="NAME=CKPT", help="A cluster's specialist; repeat it.")],
+    specialist: Annotated[list[str], typer.Option(metavar="NAME=CKPT", help="A cluster's specialist. Repeatable.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the merges, one model a mixture.")],
     candidates: Annotated[int | None, typer.Option(help="Draw this many mixtures.", min=1)] = None,
     mixtures: Annotated[Path | None, typer.Option(help="JSONL of mixtures, as mix --candidates writes it.")] = None,
     concentration: Annotated[float, typer.Option(help="Of drawn mixtures: higher is nearer to equal weights.")] = 1.0,
-    deferred: Annotated[bool, typer.Option("--deferred", help="No models yet: score makes one at a time.")] = False,
+    deferred: Annotated[
+        bool, typer.Option("--deferred", help="Write no models yet: score makes one at a time.")
+    ] = False,
     seed: Seed = 0,
     dtype: Dtype = None,
     max_shard_size: MaxShardSize = "5GB",
@@ -97,7 +99,8 @@ def merge(
 def score(
     merges: Merges,
     held_out: Annotated[
-        list[Path] | None, typer.Option(metavar="TOKENS", help="Score by the loss on these token shards; repeat it.")
+        list[Path] | None,
+        typer.Option(metavar="TOKENS", help="Score by the held-out loss on these token shards. Repeatable."),
     ] = None,
     score_command: Annotated[
         str | None, typer.Option(help="Or by 'CMD {model}', which prints a number or JSON on its last line.")
@@ -146,7 +149,7 @@ def rank(
     lower_is_better: LowerIsBetter = False,
     surrogate: Annotated[str, typer.Option(help="Regression: auto, ridge or lightgbm.")] = "auto",
     proposals: Annotated[int, typer.Option(help="How many mixtures to propose.", min=1)] = 3,
-    noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, where none repeats.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, if none was repeated.")] = None,
     draws: Annotated[int, typer.Option(help="Bootstrap draws.", min=100)] = 2_000,
     seed: Seed = 0,
     json: JsonReport = False,
@@ -225,7 +228,7 @@ def _print_ranking(ranking: Ranking, metric: str) -> None:
         [(name, f"{score:.6g}") for name, score in ranking.scores.items()],
         sys.stdout,
     )
-    print(f"regression: {fit.name}; leave-one-out error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}")
+    print(f"regression: {fit.name}; leave-one-out CV error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}")
     rows = [
         (
             *map(float, proposal.weights),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Dtype = Annotated[str | None, typer.Option(help="BF16, F16, F32 or F64; by default each tensor keeps its own.")]
 MaxShardSize = Annotated[str, typer.Option(help="Largest file, as in 5GB or 500MB.")]
-Threads = Annotated[int, typer.Option(help="Threads; 0 is one a processor, 16 at most.", min=0)]
+Threads = Annotated[int, typer.Option(help="Threads; 0: one per processor, at most 16.", min=0)]
 ScoreTimeout = Annotated[float | None, typer.Option(help="Seconds that one run of the score command may take.")]
 Metric = Annotated[str | None, typer.Option(help="The score that counts, where the command prints several.")]
 LowerIsBetter = Annotated[bool, typer.Option("--lower-is-better", help="The score is a loss.")]

@@ -80,7 +80,7 @@ Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progres
 Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
 Progress = Annotated[str, _option("--progress", text="auto, always or never.", env="PROGRESS")]
 Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
-Workers = Annotated[int, _option("--workers", text="Processes; 0 is one a processor.", env="WORKERS", min=0)]
+Workers = Annotated[int, _option("--workers", text="Worker processes; 0: one per processor.", env="WORKERS", min=0)]
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
 Resume = Annotated[bool, _option("--resume", text="Resume an unfinished shard folder.", env="RESUME")]
 SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]

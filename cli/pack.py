@@ -22,7 +22,7 @@ def pack(
     capacity: Annotated[
         int, typer.Option(metavar="TOKENS", help="Tokens of a full sequence.", min=2, max=_INT32_MAX)
     ] = 262_144,
-    k: Annotated[int, typer.Option("-k", help="Bins that are open at a time.", min=1, max=_INT32_MAX)] = 256,
+    k: Annotated[int, typer.Option("-k", help="Open bins: the k of Next-k-Fit.", min=1, max=_INT32_MAX)] = 256,
     method: Annotated[
         str,
         typer.Option(help="nkf: Next-k-Fit. bfd: best fit decreasing by chunks, for data without short documents."),

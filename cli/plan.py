@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 _DATASETS_SHOWN = 12
 _LEGEND = """\
-efficiency: mean / slowest rank of a microbatch; tokens/s: beside random order; deff: spread of the steps' cost, 1 as
-if drawn at random, less is more even; mix distance: of a step's data sets from those of all data, 0 to 1"""
+efficiency: mean / slowest rank of a microbatch; tokens/s: beside random order; deff: design effect,
+variance of the steps' mean cost over that of random steps; mix distance: of a step's data sets from all data, 0 to 1"""
 
 
 @guarded
 def plan(
     packed: Annotated[Path, typer.Argument(metavar="PACKED", help="Folder of packed shards.")],
     ranks: Annotated[int, typer.Option(help="Data-parallel ranks.", min=1)] = 64,
-    microbatches: Annotated[int, typer.Option(help="Microbatches per rank and optimiser step.", min=1)] = 8,
+    microbatches: Annotated[
+        int, typer.Option(help="Gradient accumulation steps: sequences of each rank per optimiser step.", min=1)
+    ] = 8,
     buffer: Annotated[int, typer.Option(help="Sequences per rank that are sorted together.", min=1)] = 256,
     attention_share: Annotated[
         float, typer.Option(help="Share of the mean step that goes with attention cost; the rest goes with tokens.")

@@ -31,7 +31,9 @@ COMMANDS = {
         _RECORDS,
     ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
-    "grade": Entry("grade", "app", "Label how difficult prompts are, by a small student of a teacher.", _RECORDS),
+    "grade": Entry(
+        "grade", "app", "Label how difficult prompts are, by a classifier distilled from a teacher.", _RECORDS
+    ),
     "mix": Entry("mix", "mix", "Mix data sets by weights or token budgets, whole records at a time.", _RECORDS),
     "render": Entry(
         "render",
@@ -47,7 +49,7 @@ COMMANDS = {
         _SEQUENCES,
     ),
     "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
-    "check": Entry("check", "check", "Say what a chat template does and what it would train wrongly.", _SEQUENCES),
+    "check": Entry("check", "check", "Report what a chat template does and what it would train wrongly.", _SEQUENCES),
     "train": Entry(
         "train",
         "train",

@@ -39,7 +39,9 @@ def render(
             "from earlier exchanges. Ids get #0, #1, ….",
         ),
     ] = False,
-    max_tokens: Annotated[int | None, typer.Option(metavar="N", min=2, help="Longest document; none is split.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=2, help="Maximum tokens of a document; none is split.")
+    ] = None,
     overlong: Annotated[
         str,
         typer.Option(

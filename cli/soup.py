@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def soup(
     checkpoints: Annotated[list[Path], typer.Argument(metavar="CKPT...", help="Hugging Face folders or safetensors.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the averaged checkpoint.")],
-    weights: Annotated[str | None, typer.Option(help="One a checkpoint: 1,2 or 0.25,0.75; by default equal.")] = None,
+    weights: Annotated[str | None, typer.Option(help="One per checkpoint: 1,2 or 0.25,0.75; default: equal.")] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="Keep only checkpoints that improve the score.")] = False,
     score_command: Annotated[str | None, typer.Option(help="'CMD {model}', prints a score on its last line.")] = None,
     score_timeout: ScoreTimeout = None,

@@ -65,13 +65,13 @@ def _choice(
     ] = None,
     temperature: Annotated[float | None, _option("--temperature", text="Sampling temperature.", min=0)] = None,
     top_p: Annotated[float | None, _option("--top-p", text="Top-p (nucleus) sampling.", min=0, max=1)] = None,
-    max_tokens: Annotated[int | None, _option("--max-tokens", text="Longest reply, in tokens.", min=1)] = None,
+    max_tokens: Annotated[int | None, _option("--max-tokens", text="Maximum tokens of a reply.", min=1)] = None,
     parameter: Annotated[
         list[str] | None,
-        _option("--parameter", metavar="NAME=JSON", text="A further field of each request's body. Repeatable."),
+        _option("--parameter", metavar="NAME=JSON", text="An extra field for each request's body. Repeatable."),
     ] = None,
     concurrency: Annotated[int, _option("--concurrency", text="Maximum number of concurrent requests.", min=1)] = 32,
-    attempts: Annotated[int, _option("--attempts", text="Attempts per question that fails.", min=1)] = 6,
+    attempts: Annotated[int, _option("--attempts", text="Maximum attempts per question.", min=1)] = 6,
     backoff: Annotated[
         float, _option("--backoff", text="Seconds before a second attempt; doubles from there.", min=0)
     ] = 0.5,
@@ -80,19 +80,19 @@ def _choice(
     ] = 300.0,
     connect_timeout: Annotated[float, _option("--connect-timeout", text="Seconds to connect.")] = 10.0,
     read_timeout: Annotated[
-        float, _option("--read-timeout", text="Seconds without a byte: replies come whole.")
+        float, _option("--read-timeout", text="Seconds without a byte; replies are not streamed.")
     ] = 3600.0,
-    total_timeout: Annotated[float, _option("--total-timeout", text="Seconds for a whole reply.")] = 3600.0,
+    total_timeout: Annotated[float, _option("--total-timeout", text="Maximum seconds of a whole reply.")] = 3600.0,
     api_key_file: Annotated[
         Path | None, _option("--api-key-file", metavar="FILE", text=f"File with the key; else {_KEY_VARIABLE}.")
     ] = None,
     journal: Annotated[
         Path | None, _option("--journal", metavar="DIR", text="Where replies are kept; else OUTPUT.journal.")
     ] = None,
-    price_in: Annotated[float, _option("--price-in", text="Price of a million tokens in.", min=0)] = 0.0,
-    price_out: Annotated[float, _option("--price-out", text="Price of a million tokens out.", min=0)] = 0.0,
+    price_in: Annotated[float, _option("--price-in", text="Price of a million input tokens.", min=0)] = 0.0,
+    price_out: Annotated[float, _option("--price-out", text="Price of a million output tokens.", min=0)] = 0.0,
     rejudge: Annotated[
-        bool, _option("--rejudge", text="Ask nothing: judge the replies in the journal anew; --teacher is not needed.")
+        bool, _option("--rejudge", text="Make no requests: judge the replies in the journal again; needs no --teacher.")
     ] = False,
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""

@@ -38,7 +38,9 @@ def train(
     packed: Annotated[Path, typer.Argument(metavar="PACKED", help="Folder of packed shards.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the run.")],
     model: Annotated[Path | None, typer.Option(help="Checkpoint to start from: a folder, or FILE.gguf.")] = None,
-    init: Annotated[Path | None, typer.Option(help="Or a configuration, to start from random weights.")] = None,
+    init: Annotated[
+        Path | None, typer.Option(help="Model configuration, to start from random weights instead.")
+    ] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="Folder of the tokenizer, if not the model's.")] = None,
     nproc: Annotated[int, typer.Option(help="Ranks to start on this machine.", min=1)] = 1,
     steps: Annotated[int | None, _recipe("Optimiser steps, instead of epochs.", min=1)] = None,
