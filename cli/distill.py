@@ -55,7 +55,10 @@ def distill(
         keep=tuple(keep or ("ok",)),
     )
     summary = run_with_teacher(stage, run, teacher.options)
-    summary.facts["language"] = language_rates(summary.counters)
+    rates = language_rates(summary.counters)
+    summary.facts.update(rates)
     report_summary(summary, run)
     if run.summary_format == "text" and summary.counters.splits:
-        print_table(f"traces that stay in {language}", RATES_HEADER, rates_rows(summary.counters))
+        for name, groups in rates.items():
+            split = name.removeprefix("language").replace("_", " ")
+            print_table(f"traces that stay in {language}{split}", RATES_HEADER, rates_rows(groups))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.options import require_choice, stage_command
+from sft_toolkit.cli.options import LoopPolicy, require_choice, stage_command
 from sft_toolkit.cli.run_and_report import execute
 
 if TYPE_CHECKING:
@@ -39,17 +39,21 @@ def mask(
     allow_extra_arguments: Annotated[
         bool, typer.Option("--allow-extra-arguments", help="Accept arguments that a schema does not declare.")
     ] = False,
+    loops: LoopPolicy = None,
 ) -> None:
     """Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call."""
+    from sft_toolkit.stages.loops import POLICIES
     from sft_toolkit.stages.mask import MaskStage
     from sft_toolkit.tool_calls.judge import REPEAT_RULES
 
     require_choice("--repeats", repeats, REPEAT_RULES)
+    require_choice("--loops", loops, POLICIES)
     stage = MaskStage(
         repeats=repeats,
         failure_patterns=tuple(failure_pattern or ()),
         unknown_tool_patterns=tuple(unknown_tool_pattern or ()),
         invalid_arguments_patterns=tuple(invalid_arguments_pattern or ()),
         allow_extra_arguments=allow_extra_arguments,
+        loops=loops,
     )
     execute(stage, run)

@@ -78,6 +78,12 @@ Inputs = Annotated[
 Seed = Annotated[int, _option("--seed", text="Random seed of every draw.", env="SEED")]
 Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]
 Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
+LoopPolicy = Annotated[
+    str | None,
+    typer.Option(
+        "--loops", metavar="POLICY", help="Find text that repeats itself. note: on the message; reject: the record."
+    ),
+]
 Progress = Annotated[str, _option("--progress", text="auto, always or never.", env="PROGRESS")]
 Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
 Workers = Annotated[int, _option("--workers", text="Worker processes; 0: one per processor.", env="WORKERS", min=0)]
@@ -213,9 +219,9 @@ def summary_format(quiet: bool, json: bool) -> str:
     return "nothing" if quiet else "json" if json else "text"
 
 
-def require_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raise UsageError that lists the valid values."""
-    if value not in choices:
+def require_choice(name: str, value: str | None, choices: tuple[str, ...]) -> None:
+    """Raise UsageError that lists the valid values; an option that was not given (None) is fine."""
+    if value is not None and value not in choices:
         raise UsageError(f"{name} {value}: unknown", f"choose one of {', '.join(choices)}")
 
 

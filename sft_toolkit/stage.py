@@ -70,12 +70,16 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A record that was not passed on, and why: one line of the quarantine file. `record` is raw text if unreadable."""
+    """A record that was not passed on, and why: one line of the quarantine file. `record` is raw text if unreadable.
+
+    `partner` names what the record lost to, where the stage compares; None for stages that never do.
+    """
 
     origin: str
     reason: str
     detail: str
     record: dict[str, Any] | str
+    partner: tuple[str, ...] | None = None
 
 
 class Outcome:
@@ -98,8 +102,10 @@ class Outcome:
         """Count a label that a record of `group` got."""
         self.counters.splits.setdefault(group, Counter())[label] += 1
 
-    def drop(self, conversation: Conversation, reason: str, detail: str) -> None:
-        self._reject(Rejection(conversation.origin, reason, detail, conversation.to_record()))
+    def drop(
+        self, conversation: Conversation, reason: str, detail: str, partner: tuple[str, ...] | None = None
+    ) -> None:
+        self._reject(Rejection(conversation.origin, reason, detail, conversation.to_record(), partner))
 
     def fault(self, conversation: Conversation, error: RecordError) -> None:
         """Reject a faulty record, or raise `error` with file, line and id where faults stop the run."""

@@ -190,8 +190,10 @@ def write_rejected(path: Path, rejections: list[Rejection]) -> None:
 
 def rejection_lines(rejections: list[Rejection]) -> Iterator[bytes]:
     for entry in rejections:
-        line = {"origin": entry.origin, "reason": entry.reason, "detail": entry.detail, "record": entry.record}
-        yield encode(line) + b"\n"
+        line: dict[str, Any] = {"origin": entry.origin, "reason": entry.reason, "detail": entry.detail}
+        if entry.partner is not None:
+            line["partner"] = entry.partner
+        yield encode({**line, "record": entry.record}) + b"\n"
 
 
 def build_manifest(

@@ -80,7 +80,7 @@ class BackfillStage(TeacherStage):
         if any(quotes_call(written, call) for call in message.tool_calls):
             return "leak"
         verdict = verdict_record(written, self.language, prompt)
-        count_verdict(outcome, "backfilled", verdict)
+        count_verdict(outcome, verdict, "backfilled")
         if verdict["stays"] is False:
             return "drift"
         message.extra[VERDICT] = verdict

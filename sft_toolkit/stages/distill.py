@@ -11,12 +11,14 @@ from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, UsageError
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.language import VERDICT, count_verdict, offence, require_language, verdict_record
+from sft_toolkit.stages.language_report import BY_DOMAIN, BY_OPENER
+from sft_toolkit.stages.loops import LOOP, REPETITIVE, loop_record, loop_sentence
 from sft_toolkit.teachers.openers import Openers
 from sft_toolkit.teachers.prefill import NONE
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
-from sft_toolkit.teachers.traces import CLASSES, OK, classify
+from sft_toolkit.teachers.traces import CLASSES, MAY_LOOP, OK, classify
 
 WITH_OPENER, WITHOUT_OPENER = "with opener", "without opener"
 _INSTRUCTIONS = {
@@ -88,17 +90,32 @@ class DistillStage(TeacherStage):
         kind, detail = classify(reply, request.opener, self.min_words)
         row = self._row(conversation, request, reply)
         answer = row.messages[-1]
+        loop = loop_record(answer)
+        if loop is not None:
+            answer.extra[LOOP] = loop
+            if kind in MAY_LOOP:
+                kind, detail = REPETITIVE, loop_sentence(answer)
         if answer.reasoning:
-            answer.extra[VERDICT] = verdict_record(answer.reasoning, self.language, _text_of(request.messages))
-            count_verdict(outcome, WITH_OPENER if request.opener else WITHOUT_OPENER, answer.extra[VERDICT])
-            if kind == OK and answer.extra[VERDICT]["stays"] is False:
-                kind, detail = "drift", offence(answer.extra[VERDICT])
+            verdict = verdict_record(answer.reasoning, self.language, _text_of(request.messages))
+            answer.extra[VERDICT] = verdict
+            count_verdict(outcome, verdict, *self._groups(conversation, request))
+            if kind == OK and verdict["stays"] is False:
+                kind, detail = "drift", offence(verdict)
         row.extra["trace"]["class"] = kind
         if kind in self.keep:
             outcome.note(f"class: {kind}")
             return row
         outcome.drop(row, kind, detail)
         return None
+
+    def _groups(self, conversation: Conversation, request: Request) -> Iterator[str]:
+        """Whose rate of traces that stay in the language this one counts for."""
+        half = WITH_OPENER if request.opener else WITHOUT_OPENER
+        yield half
+        if self.compare:
+            yield f"{BY_DOMAIN}{conversation.domain or 'none'}, {half}"
+            if request.opener:
+                yield f"{BY_OPENER}{request.opener}"
 
     def _row(self, conversation: Conversation, request: Request, reply: Reply | None) -> Conversation:
         reply = reply or Reply()

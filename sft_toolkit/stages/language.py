@@ -12,8 +12,10 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.labelers.language import Consistency, accepted_labels, judge_language
 from sft_toolkit.labelers.translation_artefacts import find_artefacts
 from sft_toolkit.stage import Outcome, Stage
+from sft_toolkit.stages.loops import NOTE, REJECT, note_loops, reject_loops
 
 VERDICT = "language_verdict"
+ARTEFACT = "translation_artefact"
 STAYS, DRIFTS, UNDECIDED = "stays", "drifts", "undecided"
 _SHOWN_CHARACTERS = 200
 _SHARE_DIGITS = 4
@@ -23,11 +25,14 @@ _SHARE_DIGITS = 4
 class LanguageStage(Stage):
     """Records a verdict on each assistant message with reasoning; with `drop`, rejects records that drift.
 
-    Raises UsageError for a language that the model does not know.
+    With `loops`, text that repeats itself is noted, or its record rejected; `artefacts` decides the same of records
+    with marks of translation, which are always noted. Raises UsageError for a language that the model does not know.
     """
 
     language: str = "de"
     drop: bool = False
+    loops: str | None = None
+    artefacts: str = NOTE
 
     name: ClassVar[str] = "language"
 
@@ -35,14 +40,20 @@ class LanguageStage(Stage):
         require_language(self.language)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
-        for conversation in self.each(batch, outcome, partial(self._judge, outcome)):
+        judged = self.each(batch, outcome, partial(self._judge, outcome))
+        for conversation in reject_loops(judged, outcome, self.loops):
             drift = next(_drifts(conversation), None) if self.drop else None
-            if drift is None:
-                yield conversation
-            else:
+            artefact = next(_artefacts(conversation), None) if self.artefacts == REJECT else None
+            if drift is not None:
                 outcome.drop(conversation, "drift", drift)
+            elif artefact is not None:
+                outcome.drop(conversation, ARTEFACT, artefact)
+            else:
+                yield conversation
 
     def _judge(self, outcome: Outcome, conversation: Conversation) -> Conversation:
+        if self.loops:
+            note_loops(conversation, outcome)
         prompts: list[str] = []
         for message in conversation.messages:
             if message.role != "assistant":
@@ -50,7 +61,7 @@ class LanguageStage(Stage):
             elif message.reasoning:
                 verdict = verdict_record(message.reasoning, self.language, "\n".join(prompts))
                 message.extra[VERDICT] = verdict
-                count_verdict(outcome, conversation.dataset or "all", verdict)
+                count_verdict(outcome, verdict, conversation.dataset or "all")
         return conversation
 
 
@@ -77,10 +88,11 @@ def verdict_record(reasoning: str, language: str, prompt: str) -> dict[str, Any]
     return record
 
 
-def count_verdict(outcome: Outcome, group: str, verdict: dict[str, Any]) -> None:
-    """Count what was judged in `group`, and the marks of translation."""
+def count_verdict(outcome: Outcome, verdict: dict[str, Any], *groups: str) -> None:
+    """Count what was judged in each of the groups that the trace belongs to, and the marks of translation once."""
     label = {True: STAYS, False: DRIFTS, None: UNDECIDED}[verdict["stays"]]
-    outcome.split(group, label)
+    for group in groups:
+        outcome.split(group, label)
     for artefact in verdict.get("artefacts", ()):
         outcome.note(f"artefact: {artefact['kind']}")
 
@@ -96,6 +108,12 @@ def _drifts(conversation: Conversation) -> Iterator[str]:
         verdict = message.extra.get(VERDICT)
         if verdict is not None and verdict["stays"] is False:
             yield offence(verdict)
+
+
+def _artefacts(conversation: Conversation) -> Iterator[str]:
+    for message in conversation.messages:
+        for artefact in message.extra.get(VERDICT, {}).get("artefacts", ()):
+            yield f"{artefact['kind']}: {artefact['text']}"
 
 
 def _offending(reasoning: str, verdict: Consistency) -> dict[str, Any]:

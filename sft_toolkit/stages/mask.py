@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.stage import Outcome, Stage
+from sft_toolkit.stages.loops import note_loops, reject_loops
 from sft_toolkit.tool_calls.judge import Judge
 from sft_toolkit.tool_calls.results import compile_patterns
 
@@ -17,7 +18,8 @@ from sft_toolkit.tool_calls.results import compile_patterns
 class MaskStage(Stage):
     """Sets `weight` 0, `mask_reason` and `mask_detail` on assistant turns with a bad call; no weight is ever raised.
 
-    Raises UsageError where a pattern is not a regular expression.
+    With `loops`, text that repeats itself is noted, or its record rejected. Raises UsageError where a pattern is not a
+    regular expression.
     """
 
     repeats: str = "default"
@@ -25,6 +27,7 @@ class MaskStage(Stage):
     unknown_tool_patterns: tuple[str, ...] = ()
     invalid_arguments_patterns: tuple[str, ...] = ()
     allow_extra_arguments: bool = False
+    loops: str | None = None
 
     name: ClassVar[str] = "mask"
 
@@ -42,7 +45,8 @@ class MaskStage(Stage):
         )
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
-        yield from self.each(batch, outcome, partial(self._mask, outcome))
+        masked = self.each(batch, outcome, partial(self._mask, outcome))
+        yield from reject_loops(masked, outcome, self.loops)
 
     def _mask(self, outcome: Outcome, conversation: Conversation) -> Conversation:
         judgement = self._judge.judge(conversation)
@@ -53,4 +57,6 @@ class MaskStage(Stage):
             message.mask_detail = verdict.fault.detail
         for name, count in judgement.notes.items():
             outcome.note(name, count)
+        if self.loops:
+            note_loops(conversation, outcome)
         return conversation

@@ -8,6 +8,7 @@ OK = "ok"
 CLASSES = (
     OK,
     "drift",
+    "repetitive",
     "too_short",
     "truncated",
     "no_think_close",
@@ -16,6 +17,8 @@ CLASSES = (
     "retry_exhausted",
     "parser_misfiled",
 )
+MAY_LOOP = (OK, "truncated", "no_think_close", "empty", "too_short")
+"""Classes by form that a loop explains: caught in a repetition, a teacher reaches its limit and gives no answer."""
 
 
 def classify(reply: Reply | None, opener: str | None, min_words: int) -> tuple[str, str]:

@@ -88,6 +88,34 @@ def test_replies_are_kept_or_rejected_by_class(run_cli, serve, prompts, tmp_path
         assert ENGLISH_DRIFT in json.loads(line)["detail"]
 
 
+@pytest.mark.parametrize("answer", ["Die Antwort lautet 42.", ""])
+def test_a_trace_that_repeats_itself_is_rejected_and_kept_only_by_name(run_cli, serve, prompts, tmp_path, answer):
+    looping = {"reasoning": "Das prüfe ich noch einmal nach. " * 40, "content": answer}
+    server = serve(answers={"Frage 1": looping})
+    summary = distill(run_cli, prompts(3), tmp_path / "a", server.url, "--journal", tmp_path / "j")
+    assert (summary["out"], summary["rejected"]) == (2, {"repetitive": 1})
+    keep = ("--keep", "repetitive", "--journal", tmp_path / "j")
+    distill(run_cli, prompts(3), tmp_path / "b", server.url, *keep)
+    (row,) = rows_of(tmp_path / "b")
+    assert row["extra"]["trace"]["class"] == "repetitive"
+    assert row["messages"][-1]["loop"]["repeats"] == 40
+
+
+def test_a_comparison_reports_rates_by_domain_and_by_opener(run_cli, serve, prompts, tmp_path):
+    drifting = {"reasoning": f"Zuerst rechne ich das aus. {ENGLISH_DRIFT}.", "content": "42"}
+    url = serve(answers={"Frage 1": drifting}).url
+    summary = distill(run_cli, prompts(4), tmp_path / "out", url, "--ab", "--samples", "2")
+    by_domain, by_opener = summary["language_by_domain"], summary["language_by_opener"]
+    assert {name: (rate["judged"], rate["stays"]) for name, rate in by_domain.items()} == {
+        "math, with opener": (4, 3),
+        "math, without opener": (4, 3),
+    }
+    assert sum(rate["judged"] for rate in by_opener.values()) == 4
+    assert sum(rate["stays"] for rate in by_opener.values()) == 3
+    assert set(by_opener) <= set(packaged_openers("de").phrases["maths"])
+    assert list(summary["language"]) == ["with opener", "without opener"]
+
+
 def test_what_the_server_refuses_among_its_answers_is_rejected(run_cli, serve, prompts, tmp_path):
     summary = distill(run_cli, prompts(3), tmp_path / "out", serve(script=["400", "ok", "400"]).url)
     assert (summary["out"], summary["rejected"]) == (1, {"refused": 2})
