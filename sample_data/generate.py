@@ -13,26 +13,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from generators import (
-    agent_runs,
-    bakery_tools,
-    code_review,
-    general_chat,
-    letters,
-    long_reports,
-    school_maths,
-    science_questions,
-)
+from generators import bakery_tools, general_chat, long_reports, school_maths
 
 FILES: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
-    "agent_runs.jsonl": agent_runs.records,
     "bakery_tools.jsonl": bakery_tools.records,
-    "code_review.jsonl": code_review.records,
     "general_chat.jsonl": general_chat.records,
-    "letters.jsonl": letters.records,
     "long_reports.jsonl.gz": long_reports.records,
     "school_maths.jsonl": school_maths.records,
-    "science_questions.jsonl": science_questions.records,
 }
 
 

@@ -12,9 +12,38 @@ from fractions import Fraction
 from typing import Any
 
 from generators.common import CITIES, LANGUAGES, assistant, drawer, number
-from generators.letter_scene import MONTHS
 
 MONTH_COUNTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 18)
+MONTHS = {
+    "de": [
+        "Januar",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
+    ],
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+}
 DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 MEAN_TENTHS = (5, 15, 50, 95, 140, 172, 190, 186, 145, 98, 50, 18)
 WORDS: dict[str, dict[str, str]] = {
