@@ -33,12 +33,22 @@ _FITS_KEPT = 64
 
 
 class Renderer:
-    """Renders conversations with one chat template and one tokenizer.
+    r"""Renders conversations with one chat template and one tokenizer.
 
     `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
     block that a generation prompt would give is trained nonetheless. `today` is the date for a template that asks for
     one. `variables` are given to the template beside messages and tools; a record's `chat_template_kwargs` and its
     effort come after them and win. Raises UsageError for a variable that the template does not read.
+
+    >>> from sft_toolkit.formats import parse_record
+    >>> renderer = Renderer.from_folder("sample_data/tokenizer")
+    >>> question = {"role": "user", "content": "1+1?"}
+    >>> answer = {"role": "assistant", "reasoning": "Two.", "content": "2"}
+    >>> rendered = renderer.render(parse_record({"messages": [question, answer]}))
+    >>> rendered.text
+    '<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n<think>\nTwo.\n</think>\n\n2<|im_end|>\n'
+    >>> renderer.tokenizer.decode(rendered.input_ids[rendered.loss_mask])
+    '<think>\nTwo.\n</think>\n\n2<|im_end|>'
     """
 
     def __init__(

@@ -30,9 +30,12 @@ def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bo
     `control` matches the control tokens of the tokenizer that goes with the template.
     """
     search = _Search(probing, control)
+    # Some templates end the last answer and earlier ones differently (gpt-oss: <|return|>, and <|end|> in history).
+    # The model must learn to produce the former; the latter, where history shows it instead, is not trained.
     stops = search.stops()
     history = search.last_control(search.history, 1)
     return TurnRules(
+        # Longest first: of headers that begin alike (with and without an empty thinking block) the longer must win.
         headers=tuple(sorted(search.headers(train_empty_think), key=lambda text: (-len(text), text))),
         stops=tuple(sorted(stops)),
         history_stops=tuple(sorted(history - stops)) if stops else (),
@@ -76,6 +79,8 @@ class _Search:
         """Control tokens that end the last answer, or the last call where answers have such a token."""
         answers = (probe(user(), assistant()), probe(user(), assistant(ANSWER, THOUGHT)))
         found = {stop for conversation in answers for stop in self.last_control(conversation, 1)}
+        # A call may end in a token of its own (Gemma: <|tool_response>). Where answers end in none, a call's last token
+        # is call syntax, such as a closing tag, and no stop.
         if found:
             found |= self.last_control(probe(user(), assistant(None, calls=1), tools=TOOLS), 1)
         return found
@@ -83,6 +88,8 @@ class _Search:
     def last_control(self, conversation: Conversation, message: int) -> set[str]:
         """The control token that ends a message, ignoring white space; no token that the message itself holds."""
         said = self._said(conversation, message).rstrip()
+        # Only what follows the last word that the message itself holds can be its end: a template may write control
+        # tokens before it as well.
         words = [said.rfind(word) + len(word) for word in (ANSWER, ARGUMENT) if word in said]
         if not words:
             return set()
@@ -125,6 +132,9 @@ class _Search:
                 plain = self.probing.trace(probe(*messages, tools=tools), **variables)
             except RecordError:
                 continue
+            # Text without the prompt may end in something that the prompt replaces (Phi-3 writes EOS at the very end).
+            # So there are two readings: what differs, and all that follows the last message; headers() keeps what is
+            # the beginning of a real answer.
             differs = common_length(asked.text, plain.text)
             ends = [stretch.end for stretches in asked.stretches for stretch in stretches]
             yield asked.text[differs:]
@@ -138,6 +148,7 @@ class _Search:
             ([user(), assistant(None, calls=1), result(0)], []),
         )
         for (before, after), reasoned in itertools.product(places, (False, True)):
+            # Two answers that differ in their first letter: what their renderings share is written for any answer.
             first, second = (
                 self._said(
                     probe(*before, assistant(word, word if reasoned else None), *after, tools=TOOLS), len(before)
