@@ -23,7 +23,7 @@ _GUARD = "\U0010fffa"
 
 
 class ChatTokenizer:
-    """A tokenizer for rendered conversations. `template_source` tells which added tokens are control tokens.
+    """A tokenizer for rendered conversations. `template_source` decides which added tokens are control tokens.
 
     Control tokens are the special ones and whatever else the vocabulary adds and the template writes (`<think>`).
     The post-processor is taken off: it would add special tokens and trim offsets.

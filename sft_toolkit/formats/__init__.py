@@ -12,7 +12,7 @@ FORMATS = ("auto", "openai", "sharegpt", "alpaca")
 
 
 def parse_record(record: Any, source_format: str = "auto") -> Conversation:
-    """Read one decoded record in the named format; `auto` tells by its keys.
+    """Read one decoded record in the named format; `auto` decides by its keys.
 
     Raises RecordError where the record is no conversation; the sentence says which message is at fault.
     """
