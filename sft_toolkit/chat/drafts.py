@@ -13,7 +13,8 @@ from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
 from sft_toolkit.chat.span_trace import Traced
-from sft_toolkit.chat.template import ChatTemplate, tojson
+from sft_toolkit.chat.template import ChatTemplate, Messages, Tools, tojson
+from sft_toolkit.chat.tools_text import tools_in_system
 from sft_toolkit.chat.turns import Turn, TurnRules
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
@@ -42,11 +43,20 @@ class Draft:
 class Drafter:
     """Renders with one template; its control tokens, probes and rules belong to that template."""
 
-    def __init__(self, template: ChatTemplate, control_text: ControlText, probes: Probes, rules: TurnRules) -> None:
+    def __init__(
+        self,
+        template: ChatTemplate,
+        control_text: ControlText,
+        probes: Probes,
+        rules: TurnRules,
+        tools_in_system: bool = False,
+    ) -> None:
+        """`tools_in_system`: declared tools that the template leaves out are written into the system prompt."""
         self._template = template
         self._control_text = control_text
         self._probes = probes
         self._rules = rules
+        self._tools_in_system = tools_in_system
 
     def draft(self, conversation: Conversation, own_variables: Mapping[str, Any]) -> Draft:
         """The text with its turns, or the RecordError that says why there is none."""
@@ -64,10 +74,12 @@ class Drafter:
         tools = prepare_tools(conversation)
         effort = {} if conversation.effort is None else {"effort": conversation.effort}
         variables = {**own_variables, **effort}
-        traced = self._template.trace(messages, tools, variables)
+        before = self._tools_prompt(messages, tools, notes)
+        traced = self._template.trace(messages, tools, variables, before=before)
         inert = self._control_text.inert_ranges(
-            messages, tools, partial(self._template.render, variables=variables), traced.text
+            [*before, *messages], tools, partial(self._template.render, variables=variables), traced.text
         )
+        notes["tools_not_rendered"] += self._leaves_out_tools(conversation, traced.text)
         self._require_calls(conversation)
         self._require_roles(conversation)
         self._require_results_apart(conversation)
@@ -80,6 +92,27 @@ class Drafter:
         for turn in turns:
             _require_names(traced.text[turn.begin : turn.end], turn.message, conversation)
         return Draft(conversation, traced.text, turns, inert, notes)
+
+    def _tools_prompt(self, messages: Messages, tools: Tools, notes: Counter[str]) -> Messages:
+        """Write tools that the template leaves out into the system prompt of `messages`, or give one to go before."""
+        if not (tools and self._tools_in_system) or self._probes.writes_tools:
+            return []
+        notes["tools_in_system"] += 1
+        before = tools_in_system(messages, tools, self._probes.dialect.parts)
+        if before and not self._probes.writes_role("system", 0):
+            detail = "the chat template writes no system prompt that could hold the tools"
+            raise RecordError("role_not_rendered", detail, "choose another template")
+        return before
+
+    def _leaves_out_tools(self, conversation: Conversation, text: str) -> bool:
+        """Whether a declared tool is not in the text: never written by this template, or not in this conversation."""
+        if not conversation.tools:
+            return False
+        written = self._probes.writes_tools or self._tools_in_system
+        return not written or any(
+            name and not any(spelling in text for spelling in _spellings(name))
+            for name in map(_tool_name, conversation.tools)
+        )
 
     def _require_calls(self, conversation: Conversation) -> None:
         final = len(conversation.messages) - 1
@@ -120,9 +153,18 @@ def _require_text(traced: Traced, conversation: Conversation) -> None:
 def _require_names(said: str, index: int, conversation: Conversation) -> None:
     """A turn holds the name of the tool once for each call of it."""
     for name, calls in Counter(call.name for call in conversation.messages[index].tool_calls).items():
-        spellings = {name, tojson(name)[1:-1], tojson(name, ensure_ascii=True)[1:-1]}
-        if sum(map(said.count, spellings)) < calls:
+        if sum(map(said.count, _spellings(name))) < calls:
             raise _calls_not_rendered(index)
+
+
+def _spellings(name: str) -> set[str]:
+    """The ways in which a template may write a name."""
+    return {name, tojson(name)[1:-1], tojson(name, ensure_ascii=True)[1:-1]}
+
+
+def _tool_name(tool: dict[str, Any]) -> str | None:
+    name = tool.get("function", tool).get("name")
+    return name if isinstance(name, str) else None
 
 
 def _calls_not_rendered(index: int) -> RecordError:

@@ -39,9 +39,9 @@ class CallShape:
 class Probes:
     """Answers about one template; each question is rendered once."""
 
-    def __init__(self, template: ChatTemplate) -> None:
+    def __init__(self, template: ChatTemplate, always_tools: bool = False) -> None:
         """Raises ToolkitError where the template writes no answer, or no answer apart from questions."""
-        self.probing = Probing(template, _find_dialect(template))
+        self.probing = _find_dialect(Probing(template, Dialect(), always_tools))
         _require_answers_apart(self.probing)
         self.writes_call = lru_cache(None)(self._writes_call)
         self.writes_role = lru_cache(None)(self._writes_role)
@@ -50,6 +50,11 @@ class Probes:
     @property
     def dialect(self) -> Dialect:
         return self.probing.dialect
+
+    def needed_variables(self, template: ChatTemplate) -> dict[str, Any]:
+        """What `template` cannot do without, and every record must bring: documents."""
+        probed = self.probing.template.variables
+        return {name: value for name, value in probed.items() if name not in template.variables}
 
     def _writes_call(self, shape: CallShape) -> bool:
         return _writes_call(self.probing, shape)
@@ -63,6 +68,14 @@ class Probes:
         later = [] if last else [user(), assistant()]
         try:
             return THOUGHT in self.probing.said(probe(user(), assistant(ANSWER, THOUGHT), *later), 1)
+        except RecordError:
+            return False
+
+    @cached_property
+    def writes_tools(self) -> bool:
+        """Whether the text holds the tools that a conversation declares."""
+        try:
+            return TOOL in self.probing.trace(probe(user(), assistant(), tools=TOOLS)).text
         except RecordError:
             return False
 
@@ -89,18 +102,23 @@ class Probes:
         return traced.text[: first[0].begin] if first else ""
 
 
-def _find_dialect(template: ChatTemplate) -> Dialect:
-    dialect = _with_calls(template, Dialect(parts=_wants_parts(template)))
-    developer = _writes_role(Probing(template, dialect), "developer", 0)
-    return replace(dialect, developer_as_system=not developer)
+def _find_dialect(probing: Probing) -> Probing:
+    """The same, in the forms that the template wants."""
+    probing = _with(probing, parts=_wants_parts(probing))
+    probing = _with_calls(probing)
+    return _with(probing, developer_as_system=not _writes_role(probing, "developer", 0))
 
 
-def _wants_parts(template: ChatTemplate) -> bool:
+def _with(probing: Probing, **forms: bool) -> Probing:
+    return replace(probing, dialect=replace(probing.dialect, **forms))
+
+
+def _wants_parts(probing: Probing) -> bool:
     """Raises ToolkitError where the template takes neither text nor parts."""
     faults = []
     for parts in (False, True):
         try:
-            if ANSWER in Probing(template, Dialect(parts=parts)).said(probe(user(), assistant()), 1):
+            if ANSWER in _with(probing, parts=parts).said(probe(user(), assistant()), 1):
                 return parts
             faults.append("it leaves the answer out")
         except RecordError as fault:
@@ -118,13 +136,13 @@ def _require_answers_apart(probing: Probing) -> None:
             )
 
 
-def _with_calls(template: ChatTemplate, dialect: Dialect) -> Dialect:
+def _with_calls(probing: Probing) -> Probing:
     """The first way of giving tool calls that the template writes, else the usual one."""
     for text, null, short in itertools.product((False, True), repeat=3):
-        candidate = replace(dialect, text_arguments=text, null_content=null, short_ids=short)
-        if _writes_call(Probing(template, candidate), CallShape(1)):
+        candidate = _with(probing, text_arguments=text, null_content=null, short_ids=short)
+        if _writes_call(candidate, CallShape(1)):
             return candidate
-    return dialect
+    return probing
 
 
 def _writes_call(probing: Probing, shape: CallShape) -> bool:
