@@ -6,18 +6,30 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from sft_toolkit.chat.control_text import ControlText
+from sft_toolkit.chat.control_text import ALIASES, ControlText
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
 from sft_toolkit.chat.span_trace import Traced
 from sft_toolkit.chat.template import ChatTemplate, Messages, Tools, tojson
 from sft_toolkit.chat.tools_text import tools_in_system
-from sft_toolkit.chat.turns import Turn, TurnRules
+from sft_toolkit.chat.turns import Turn, TurnRules, common_length
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
+
+_SYSTEM = ("system", "developer")
+_OTHER_WORD = "\U0010fff9"
+
+
+class Given(NamedTuple):
+    """What a template is rendered with."""
+
+    messages: Messages
+    tools: Tools
+    variables: Mapping[str, Any]
+    before: Messages
 
 
 @dataclass(slots=True)
@@ -84,8 +96,9 @@ class Drafter:
         self._require_roles(conversation)
         self._require_results_apart(conversation)
         _require_text(traced, conversation)
+        foreign = self._foreign(conversation, traced, Given(messages, tools, variables, before))
         turns = [
-            self._rules.turn(traced, traced.of(index), conversation.messages)
+            self._rules.turn(traced, traced.of(index), conversation.messages, foreign.get(index, 0))
             for index, message in enumerate(conversation.messages)
             if message.role == "assistant"
         ]
@@ -114,6 +127,30 @@ class Drafter:
             for name in map(_tool_name, conversation.tools)
         )
 
+    def _foreign(self, conversation: Conversation, traced: Traced, given: Given) -> dict[int, int]:
+        """Of an answer that opens the conversation, by index: characters of its stretch that belong to no message.
+
+        What stands before its words is found by a second rendering with other words in their place.
+        """
+        first = next((index for index, message in enumerate(conversation.messages) if message.role not in _SYSTEM), 0)
+        if conversation.messages[first].role != "assistant":
+            return {}
+        stretch = traced.of(first)
+        said = traced.text[stretch.begin : stretch.end]
+        messages = [*given.messages]
+        messages[first] = _in_other_words(messages[first])
+        other = self._template.trace(messages, given.tools, given.variables, before=given.before)
+        place = other.of(first)
+        beginning = said[: common_length(said, other.text[place.begin : place.end])]
+        foreign, added = self._rules.foreign(beginning)
+        message = conversation.messages[first]
+        instructed = [earlier.text.strip() for earlier in conversation.messages[:first]]
+        only_calls = message.tool_calls and not (message.text or message.reasoning)
+        if (added.strip() and not only_calls) or any(text and text in added for text in instructed):
+            detail = f"the chat template writes other text into message {first}, which opens the conversation"
+            raise RecordError("message_not_traced", detail)
+        return {first: foreign}
+
     def _require_calls(self, conversation: Conversation) -> None:
         final = len(conversation.messages) - 1
         for index, message in enumerate(conversation.messages):
@@ -138,6 +175,18 @@ class Drafter:
                 role = "system"
             if role != "assistant" and message.text and not self._probes.writes_role(role, min(index, 1)):
                 raise _role_not_rendered(index, role)
+
+
+def _in_other_words(message: dict[str, Any]) -> dict[str, Any]:
+    """The same message with an unlikely word in place of its reasoning, its content and the names of its calls."""
+    calls = message.get("tool_calls") or []
+    changed: dict[str, Any] = dict.fromkeys((key for key in ("reasoning", *ALIASES) if message.get(key)), _OTHER_WORD)
+    if message["content"] or not calls:
+        parts = isinstance(message["content"], list)
+        changed["content"] = [{"type": "text", "text": _OTHER_WORD}] if parts else _OTHER_WORD
+    if calls:
+        changed["tool_calls"] = [{**call, "function": {**call["function"], "name": _OTHER_WORD}} for call in calls]
+    return {**message, **changed}
 
 
 def _require_text(traced: Traced, conversation: Conversation) -> None:

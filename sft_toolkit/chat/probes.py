@@ -21,6 +21,7 @@ from sft_toolkit.chat.probe_words import (
     result,
     user,
 )
+from sft_toolkit.chat.span_trace import Traced
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError, ToolkitError
@@ -96,10 +97,31 @@ class Probes:
         return self.probing.mixes(called, 1, word)
 
     def preamble(self) -> str:
-        """What the template writes before the first message where no system message is given."""
-        traced = self.probing.trace(probe(user(), assistant()))
-        first = traced.stretches[0]
-        return traced.text[: first[0].begin] if first else ""
+        """What the template writes before the first message where no system message is given.
+
+        It may stand in the stretch of the first question; then it is what a second question has not.
+        """
+        try:
+            traced = self.probing.trace(probe(user(), assistant(), user(), assistant()))
+            second = _before_question(traced, 2)
+        except RecordError:
+            traced, second = self.probing.trace(probe(user(), assistant())), ""
+        stretches = traced.stretches[0]
+        if not stretches:
+            return ""
+        first = _before_question(traced, 0)
+        own = first.removesuffix(second) if first.endswith(second) else ""
+        return traced.text[: stretches[0].begin] + own
+
+
+def _before_question(traced: Traced, message: int) -> str:
+    """What stands before the words of a question; nothing where it is not written in one place."""
+    try:
+        stretch = traced.of(message)
+    except RecordError:
+        return ""
+    before, _, said = traced.text[stretch.begin : stretch.end].partition(QUESTION)
+    return before if said or before else ""
 
 
 def _find_dialect(probing: Probing) -> Probing:

@@ -36,12 +36,17 @@ def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bo
     history = search.last_control(search.history, 1)
     return TurnRules(
         # Longest first: of headers that begin alike (with and without an empty thinking block) the longer must win.
-        headers=tuple(sorted(search.headers(train_empty_think), key=lambda text: (-len(text), text))),
+        headers=_longest_first(search.headers(train_empty_think)),
+        beginnings=_longest_first(set(search.beginnings())),
         stops=tuple(sorted(stops)),
         history_stops=tuple(sorted(history - stops)) if stops else (),
         trailing="" if stops else search.trailing(),
         control=control,
     )
+
+
+def _longest_first(texts: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 
 
 def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
@@ -80,9 +85,11 @@ class _Search:
         answers = (probe(user(), assistant()), probe(user(), assistant(ANSWER, THOUGHT)))
         found = {stop for conversation in answers for stop in self.last_control(conversation, 1)}
         # A call may end in a token of its own (Gemma: <|tool_response>). Where answers end in none, a call's last token
-        # is call syntax, such as a closing tag, and no stop.
+        # is call syntax, such as a closing tag, and no stop; nor is one that also stands between two calls of a turn.
         if found:
-            found |= self.last_control(probe(user(), assistant(None, calls=1), tools=TOOLS), 1)
+            one, two = (probe(user(), assistant(None, calls=calls), tools=TOOLS) for calls in (1, 2))
+            between = self._said(two, 1).rpartition(f"{ARGUMENT}1")[0]
+            found |= {stop for stop in self.last_control(one, 1) if stop not in between}
         return found
 
     def last_control(self, conversation: Conversation, message: int) -> set[str]:
@@ -106,7 +113,7 @@ class _Search:
         A prompt that lets the model think gives as much of an answer as they share; one with an empty thinking block
         gives it wholly or not at all.
         """
-        beginnings = set(self._beginnings())
+        beginnings = set(self.beginnings())
         given = {
             common_beginning(prompt, beginning, self.control)
             for prompt in self._prompts(_THINKING_ON)
@@ -140,7 +147,7 @@ class _Search:
             yield asked.text[differs:]
             yield asked.text[min(differs, max(ends, default=differs)) :]
 
-    def _beginnings(self) -> Iterator[str]:
+    def beginnings(self) -> Iterator[str]:
         """What the template writes before an answer, whatever the answer: at the end, in history, after a tool."""
         places: tuple[tuple[list[Message], list[Message]], ...] = (
             ([user()], []),

@@ -75,6 +75,7 @@ class _TemplateCheck:
         questions = (
             self._header,
             self._stop,
+            self._call_stop,
             self._eos,
             self._bos,
             self._exactness,
@@ -120,6 +121,23 @@ class _TemplateCheck:
         if not last.stop:
             return Finding("ok", "stop", f"{earlier.stop} ends an answer; after the last, {self._eos_text} is appended")
         return Finding("ok", "stop", f"{_listed(dict.fromkeys((earlier.stop, last.stop)))} ends an answer, with loss")
+
+    def _call_stop(self) -> Finding | None:
+        """Where one call and several end a turn differently, the model would go on after those without a stop."""
+        for calls in (1, 2) if self._facts.tool_calls else ():
+            try:
+                called = self._render(user(), assistant(None, calls=calls), *map(result, range(calls)), assistant())
+            except RecordError:
+                continue
+            turn = called.spans[0]
+            if not turn.stop and not called.notes["history_stop_left_out"]:
+                ends = _last_token(_written(called, turn), self._renderer.tokenizer.control)
+                many = "one call" if calls == 1 else "several calls"
+                said = (
+                    f"a turn of {many} ends in {ends}, neither eos_token nor what ends an answer: a model would go on"
+                )
+                return Finding("warning", "call stop", said, "for tool-calling data, choose another template")
+        return None
 
     def _eos(self) -> Finding:
         ends = {span.stop or self._eos_text for span in self._plain.spans}
@@ -277,6 +295,12 @@ class _TemplateCheck:
 
 def _written(trial: Rendered, span: Span) -> str:
     return "".join(trial.text[begin:end] for begin, end in span.pieces).strip()
+
+
+def _last_token(text: str, control: Iterable[str]) -> str:
+    """The control token that a text ends with, else its last word."""
+    tokens = (token for token in sorted(control, key=len, reverse=True) if text.endswith(token))
+    return next(tokens, text.split()[-1] if text else "nothing")
 
 
 def _shown(text: str) -> str:
