@@ -71,16 +71,15 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a distilled classifier on labels, and report its agreement on unseen prompts and unseen data sets."""
-    from sft_toolkit.shards.whole_folder import require_free
     from sft_toolkit.stages.grade.fit import fit_grader
     from sft_toolkit.stages.grade.labels import LabelColumn, parse_levels
-    from sft_toolkit.stages.grade.model import DESCRIPTION, KINDS
+    from sft_toolkit.stages.grade.model import KINDS, require_free
 
     require_choice("--student", student, KINDS)
-    require_free(output, DESCRIPTION, force=force)
+    require_free(output, force)
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)
-    grader.write(output, force=force)
+    grader.write(output)
     _report_fit(report, counters, output, run.summary_format)
 
 

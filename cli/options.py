@@ -18,6 +18,7 @@ from sft_toolkit.cli.guard import guarded
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from sft_toolkit.formats import RecordReader
     from sft_toolkit.running.options import RunOptions
 
 ENV_PREFIX = "KOLIBRI_SFT"
@@ -90,6 +91,11 @@ Workers = Annotated[int, _option("--workers", text="Worker processes; 0: one per
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
 Resume = Annotated[bool, _option("--resume", text="Resume an unfinished shard folder.", env="RESUME")]
 SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]
+Map = Annotated[
+    list[str] | None,
+    _option("--map", text="Read KEY of records from the column or path PATH. Repeatable.", metavar="KEY=PATH"),
+]
+MapFile = Annotated[Path | None, _option("--map-file", text="TOML file of KEY = PATH for --map.", env="MAP_FILE")]
 OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: reject faulty records.", env="ON_ERROR")]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
@@ -98,6 +104,8 @@ def _reading(
     context: typer.Context,
     inputs: Inputs = None,
     source_format: SourceFormat = "auto",
+    map: Map = None,
+    map_file: MapFile = None,
     workers: Workers = 0,
     on_error: OnError = "fail",
     config: Config = None,
@@ -108,14 +116,12 @@ def _reading(
 ) -> RunOptions:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
-    from sft_toolkit.formats import FORMATS
     from sft_toolkit.running.options import RunOptions
 
-    require_choice("--format", source_format, FORMATS)
     require_choice("--on-error", on_error, ("fail", "quarantine"))
     return RunOptions(
         inputs=inputs or ["-"],
-        source_format=source_format,
+        reader=record_reader(map, map_file, source_format),
         workers=workers,
         quarantine=on_error == "quarantine",
         summary_format=summary_format(quiet, json),
@@ -128,6 +134,8 @@ def _shared(
     inputs: Inputs = None,
     output: Output = "-",
     source_format: SourceFormat = "auto",
+    map: Map = None,
+    map_file: MapFile = None,
     seed: Seed = 0,
     workers: Workers = 0,
     rows_per_shard: Annotated[
@@ -159,7 +167,9 @@ def _shared(
     if force and part[1] > 1:
         raise UsageError("--force in an array job: each part would wipe out the others'", "empty the folder before it")
     return replace(
-        _reading(context, inputs, source_format, workers, on_error, config, quiet, json, progress, debug),
+        _reading(
+            context, inputs, source_format, map, map_file, workers, on_error, config, quiet, json, progress, debug
+        ),
         output=output,
         seed=seed,
         rows_per_shard=rows_per_shard,
@@ -212,6 +222,21 @@ def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return guarded(wrapper)
+
+
+def record_reader(lines: list[str] | None, file: Path | None, source_format: str = "auto") -> RecordReader:
+    """What reads records as `--format`, `--map` and `--map-file` say. Raises UsageError for what they cannot."""
+    from sft_toolkit.formats import FORMATS, RecordReader
+    from sft_toolkit.formats.mapping import parse_mapping
+
+    require_choice("--format", source_format, FORMATS)
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise UsageError(f"--map-file {file}: not TOML: {fault}", 'write lines such as user = "COLUMN"') from fault
+    except OSError as fault:
+        raise UsageError(f"--map-file {file}: {fault.strerror}") from fault
+    return RecordReader(source_format, parse_mapping(lines or (), table))
 
 
 def summary_format(quiet: bool, json: bool) -> str:

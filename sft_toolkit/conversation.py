@@ -92,6 +92,7 @@ class Conversation:
     extra: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     origin: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
 
     def exchanges(self) -> list[range]:
         """Message indexes per exchange: a user turn and everything up to the next user turn.

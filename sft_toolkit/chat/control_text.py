@@ -12,9 +12,7 @@ from sft_toolkit.chat.template import Messages, Tools
 from sft_toolkit.errors import RecordError
 
 _INERT = "\U0010fffb"
-ALIASES = frozenset({"thinking", "reasoning_content"})
-"""Keys of a message, as templates are given it, that repeat its reasoning."""
-
+_ALIASES = frozenset({"thinking", "reasoning_content"})
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 Range = tuple[int, int]
@@ -64,7 +62,7 @@ class ControlText:
 
     def _held_by(self, messages: Messages, tools: Tools) -> bool:
         """Whether any text of theirs holds a control token: one search in all of it, encoded as JSON."""
-        values = [[value for key, value in message.items() if key not in ALIASES] for message in messages]
+        values = [[value for key, value in message.items() if key not in _ALIASES] for message in messages]
         return self._in_json.search(_encode([values, tools])) is not None
 
     def _bracketed(self, value: Any) -> Any:

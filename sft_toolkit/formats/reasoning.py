@@ -1,4 +1,4 @@
-"""Reasoning under the names that servers and data sets give it, brought to one: `reasoning`."""
+"""Reasoning in fields and in the text of assistant messages, under the names that servers and data sets give it."""
 
 from __future__ import annotations
 
@@ -6,55 +6,58 @@ from typing import Any
 
 from sft_toolkit.errors import RecordError
 
-FIELDS = ("reasoning", "reasoning_content", "thinking")
+FIELDS = ("reasoning", "reasoning_content", "thinking", "thought")
 PART_TYPES = ("thinking", "reasoning")
 OPENING, CLOSING = "<think>", "</think>"
+_DETAILS = "reasoning_details"
+_BARE_DETAIL = frozenset({"type", "text", "format", "index"})
 
 
-def split_reasoning(message: dict[str, Any]) -> tuple[str | None, Any]:
-    """Take the reasoning of an assistant message out of its fields, content parts or leading think block.
+def field_reasoning(given: dict[str, Any], inline: str, extra: dict[str, Any], notes: list[str]) -> str | None:
+    """The reasoning of a message's fields, its details and, `inline`, its parts; what is no text stays in `extra`.
 
-    Returns (reasoning or None, content without it). Raises RecordError when a think block is not closed, or when two
-    places hold different reasoning.
+    Raises RecordError where two places hold different reasoning.
     """
-    content, inline = _from_content(message.get("content"))
-    found = [text for text in (*map(message.get, FIELDS), *inline) if text]
-    if any(not isinstance(text, str) for text in found):
-        raise RecordError("bad_reasoning", "reasoning is not text")
+    found = [inline] if inline else []
+    for key in FIELDS:
+        value = given.get(key)
+        if value is None or value == "" or value == [] or value == {}:
+            continue
+        if isinstance(value, bool):
+            extra[f"source_{key}"] = value
+        elif not isinstance(value, str):
+            raise RecordError("bad_reasoning", f"has {key} that is not text")
+        else:
+            found.append(value)
+    if given.get(_DETAILS):
+        found += _from_details(given[_DETAILS], extra, notes)
+    return agreed(found)
+
+
+def agreed(found: list[str]) -> str | None:
+    """The reasoning that all places hold. Raises RecordError where they differ."""
     if not found:
-        return None, content
+        return None
     if any(text.strip() != found[0].strip() for text in found[1:]):
-        raise RecordError("ambiguous_reasoning", "two places hold different reasoning", "keep one of them")
-    return found[0], content
+        raise RecordError("ambiguous_reasoning", "holds different reasoning in two places", "keep one of them")
+    return found[0] if found[0].strip() else None
 
 
-def _from_content(content: Any) -> tuple[Any, list[str]]:
-    if isinstance(content, str):
-        return _from_text(content)
-    if not isinstance(content, list):
-        return content, []
-    thoughts = [part for part in content if isinstance(part, dict) and part.get("type") in PART_TYPES]
-    rest = [part for part in content if not any(part is thought for thought in thoughts)]
-    found = ["".join(_part_text(part) for part in thoughts)]
-    match rest:
-        case [{"type": "text", "text": str(opening)} as first, *others]:
-            answer, inline = _from_text(opening)
-            return [{**first, "text": answer}, *others], [*found, *inline]
-    return rest, found
-
-
-def _part_text(part: dict[str, Any]) -> str:
-    for key in (part["type"], "text", *FIELDS):
-        if isinstance(part.get(key), str):
-            return part[key]
-    raise RecordError("bad_reasoning", f"a content part of type {part['type']} holds no text")
-
-
-def _from_text(content: str) -> tuple[str, list[str]]:
-    opened = content.lstrip()
-    if not opened.startswith(OPENING):
-        return content, []
-    thought, closing, answer = opened[len(OPENING) :].partition(CLOSING)
-    if not closing:
-        raise RecordError("unclosed_think", "the content opens <think> and never closes it", "drop or repair it")
-    return answer.lstrip("\n"), [thought.strip("\n")]
+def _from_details(details: Any, extra: dict[str, Any], notes: list[str]) -> list[str]:
+    """OpenRouter's list: the texts are the trace; summaries and encrypted forms of it are kept, never trained."""
+    if not (isinstance(details, list) and all(isinstance(detail, dict) for detail in details)):
+        extra["source_reasoning_details"] = details
+        return []
+    texts = [
+        detail for detail in details if detail.get("type") == "reasoning.text" and isinstance(detail.get("text"), str)
+    ]
+    rest = [
+        {key: value for key, value in detail.items() if key != "text" or detail not in texts}
+        for detail in details
+        if detail not in texts or not _BARE_DETAIL.issuperset(detail)
+    ]
+    if rest:
+        extra["source_reasoning_details"] = rest
+        notes.append("reasoning_details_kept")
+    joined = "".join(detail["text"] for detail in texts)
+    return [joined] if joined else []

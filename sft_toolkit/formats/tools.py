@@ -1,48 +1,110 @@
-"""Tool declarations as data sets hold them, brought to one form: `{"type": "function", "function": {…}}`."""
+"""Tool declarations as data sets and APIs hold them, brought to one form: `{"type": "function", "function": {…}}`.
+
+A list, one object, a mapping by name, JSON text of these, JSON texts in a list, or objects one after the other in a
+text; wrapped (`function`, Amazon's `toolSpec`, Google's `functionDeclarations`) or flat.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from sft_toolkit.errors import RecordError
+from sft_toolkit.formats.flat_parameters import as_schema, is_flat
+from sft_toolkit.formats.refusals import map_line, shown
 from sft_toolkit.json_text import decode
 
 # Under these keys of a JSON Schema null is a value; under any other key it is padding that column storage left.
 _NULL_IS_A_VALUE = frozenset({"const", "default", "example"})
 _MAPPINGS_BY_NAME = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-_SCHEMAS = ("input_schema", "inputSchema")
 _VALUE_LISTS = frozenset({"enum", "examples"})
+_SCHEMAS = ("input_schema", "inputSchema", "arguments")
+_DECLARATIONS = ("functionDeclarations", "function_declarations")
+_WRAPPERS = ("toolSpec", "tool_spec")
+_UNREAD = f"{map_line('tools')} leaves them unread"
+_stream = json.JSONDecoder(parse_float=Decimal)
 
 
 def normalise_tools(given: Any) -> list[dict[str, Any]]:
-    """Bring tools to one form: a list or its JSON text, wrapped or flat, parameters as object or JSON text.
+    """Bring tools in any known form to one.
 
-    Parameters may also be called `input_schema` (Anthropic) or `inputSchema` (MCP).
     Null keys that column storage added are dropped, nulls that the schema means (default, const, enum) are kept.
     Raises RecordError where there is no telling what the tools are.
     """
-    if isinstance(given, str):
-        given = _decode(given, "tools") if given.strip() else None
+    return [_normalised(tool) for tool in _declarations(given)]
+
+
+def _declarations(given: Any) -> Iterator[Any]:
+    """Each declaration, in whatever list, text or mapping it stands."""
     if given is None:
-        return []
-    if isinstance(given, dict):
-        given = [given]
-    if not isinstance(given, list):
-        raise RecordError("bad_tools", "tools is neither a list nor JSON text of a list")
-    return [_normalise_tool(tool) for tool in given]
+        return
+    if isinstance(given, str):
+        for value in _values_in(given):
+            yield from _declarations(value)
+    elif isinstance(given, list):
+        for tool in given:
+            yield from _declarations(tool)
+    elif not isinstance(given, dict):
+        raise _bad(f"tools is {shown(given)}")
+    elif (many := next((given[key] for key in _DECLARATIONS if given.get(key)), None)) is not None:
+        yield from _declarations(many)
+    elif (inner := next((given[key] for key in _WRAPPERS if given.get(key)), None)) is not None:
+        yield inner
+    elif isinstance(given.get("name"), str) or isinstance(given.get("function"), dict | str):
+        yield given
+    else:
+        yield from _by_name(given)
 
 
-def _normalise_tool(tool: Any) -> dict[str, Any]:
-    if not isinstance(tool, dict):
-        raise RecordError("bad_tools", "a tool is not an object")
+def _by_name(given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The declarations of a mapping from names to them."""
+    for name, tool in given.items():
+        if tool is None:
+            continue
+        if not isinstance(tool, dict):
+            raise _bad(f"a tool has no name: tools is an object whose {name} is {shown(tool)}, no declaration")
+        if isinstance(tool.get("function"), dict):
+            yield {**tool, "function": {"name": name, **tool["function"]}}
+        else:
+            yield {"name": name, **{key: value for key, value in tool.items() if key != "name" or value is not None}}
+
+
+def _values_in(text: str) -> list[Any]:
+    """The JSON values of a text, one or several with blanks or commas between them."""
+    values, at = [], _behind_blanks(text, 0)
+    while at < len(text):
+        try:
+            value, at = _stream.raw_decode(text, at)
+        except (ValueError, RecursionError, ArithmeticError) as fault:
+            why = "nested too deeply" if isinstance(fault, RecursionError) else str(fault)
+            raise _bad(f"tools is text that is not JSON: {why}") from fault
+        values.append(value)
+        at = _behind_blanks(text, at)
+    if any(isinstance(value, str) for value in values):
+        raise _bad("a tool is text, no declaration")
+    return values
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    while at < len(text) and (text[at].isspace() or text[at] in ",;"):
+        at += 1
+    return at
+
+
+def _normalised(tool: Any) -> dict[str, Any]:
     function = tool.get("function")
-    if function is None:
+    if isinstance(function, str) and "name" not in tool:
+        function = {**{key: value for key, value in tool.items() if key not in ("function", "type")}, "name": function}
+        outer: dict[str, Any] = {}
+    elif function is None:
         outer, function = {}, tool
     else:
         outer = {key: value for key, value in tool.items() if key not in ("type", "function") and value is not None}
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
-        raise RecordError("bad_tools", "a tool has no name")
-    flat_type = {"type"} if function is tool and tool.get("type") == "function" else set()
+        raise _bad("a tool has no name")
+    flat_type = {"type"} if function is tool and tool.get("type") in ("function", "custom") else set()
     return {
         "type": "function",
         "function": {
@@ -59,13 +121,21 @@ def _with_parameters(function: dict[str, Any]) -> dict[str, Any]:
     found = [name for name in _SCHEMAS if function.get(name) is not None]
     if len(found) != 1 or function.get("parameters") is not None:
         return function
-    return {"parameters" if key == found[0] else key: value for key, value in function.items() if key != "parameters"}
+    schema = function[found[0]]
+    if isinstance(schema, dict) and schema.keys() == {"json"}:
+        schema = schema["json"]
+    return {
+        "parameters" if key == found[0] else key: schema if key == found[0] else value
+        for key, value in function.items()
+        if key != "parameters"
+    }
 
 
 def _parameters(given: Any, name: str) -> Any:
     if isinstance(given, str):
         given = _decode(given, f"parameters of tool {name}") if given.strip() else {}
-    return _without_padding(given)
+    cleaned = _without_padding(given)
+    return as_schema(cleaned) if isinstance(cleaned, dict) and is_flat(cleaned) else cleaned
 
 
 def _without_padding(schema: Any) -> Any:
@@ -88,4 +158,8 @@ def _decode(text: str, what: str) -> Any:
     try:
         return decode(text)
     except ValueError as fault:
-        raise RecordError("bad_tools", f"{what} is text that is not JSON: {fault}") from fault
+        raise _bad(f"{what} is text that is not JSON: {fault}") from fault
+
+
+def _bad(detail: str) -> RecordError:
+    return RecordError("bad_tools", detail, _UNREAD)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.formats import parse_record
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.near_ids import NearIds
 from sft_toolkit.shards.segments import Row, TableRange, arrow_batches, open_arrow
 from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder
@@ -49,17 +49,17 @@ class Sequence:
     tokenizer: str | None
 
 
-def find(what: str, identity: str | None, row: int) -> Conversation | Sequence:
-    """The record or sequence of that id; without an id, of that row, counted from 0.
+def find(what: str, identity: str | None, row: int, reader: RecordReader) -> Conversation | Sequence:
+    """The record or sequence of that id; without an id, of that row, counted from 0. `reader` reads records.
 
     Raises ToolkitError where there is none, RecordError where the record is faulty.
     """
     shards = _shards(Path(what))
     if shards is None:
-        return _find_in_source(what, identity, row)
+        return _find_in_source(what, identity, row, reader)
     place = shards.place_of(row) if identity is None else shards.place_with(identity)
     if shards.kind == "records":
-        return _conversation(next(TableRange(place.path, place.row, 1).read()))
+        return _conversations(next(TableRange(place.path, place.row, 1).read()), reader)[0]
     return _read_sequence(shards, place, identity)
 
 
@@ -167,18 +167,18 @@ def _numbers(batch: pa.RecordBatch, column: str) -> NDArray[Any]:
     return values
 
 
-def _find_in_source(what: str, identity: str | None, row: int) -> Conversation:
+def _find_in_source(what: str, identity: str | None, row: int, reader: RecordReader) -> Conversation:
     near = NearIds(identity) if identity is not None else None
     number = -1
     for number, found in enumerate(_rows(what)):
         if near is None:
             if number == row:
-                return _conversation(found)
+                return _conversations(found, reader)[0]
             continue
-        known = _id_of(found)
-        if known == identity:
-            return _conversation(found)
-        near.add(known)
+        for place, known in enumerate(_ids_of(found, reader)):
+            if known == identity:
+                return _conversations(found, reader)[place]
+            near.add(known)
     if near is None:
         raise _no_row(what, row, number + 1)
     raise _no_id(what, near.wanted, near)
@@ -191,26 +191,27 @@ def _rows(what: str) -> Iterator[Row]:
             block.discard()
 
 
-def _id_of(row: Row) -> str:
-    """The id as reading the record gives it, "" for a faulty one."""
+def _ids_of(row: Row, reader: RecordReader) -> list[str]:
+    """The ids as reading the record gives them, none for a faulty one."""
     given = row.record.get("id") if isinstance(row.record, dict) else None
-    if isinstance(given, str) and given:
-        return given
+    if isinstance(given, str) and given and not reader.mapping.entries:
+        return [given]
     try:
-        return _conversation(row).id
+        return [conversation.id for conversation in _conversations(row, reader)]
     except RecordError:
-        return ""
+        return []
 
 
-def _conversation(row: Row) -> Conversation:
+def _conversations(row: Row, reader: RecordReader) -> list[Conversation]:
     try:
         if row.error is not None:
             raise row.error
-        conversation = parse_record(row.record)
+        conversations = reader.read(row.record, row.padded)
     except RecordError as error:
         raise RecordError(error.reason, f"{row.origin}: {error.detail}", error.hint) from error
-    conversation.origin = row.origin
-    return conversation
+    for conversation in conversations:
+        conversation.origin = row.origin
+    return conversations
 
 
 def _no_row(what: str, row: int, rows: int) -> ToolkitError:

@@ -12,7 +12,7 @@ from typing import Any
 from sft_toolkit.chat import Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats import parse_record
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.reporting.findings import Finding, Level
 from sft_toolkit.shards.sources import Source
 
@@ -23,12 +23,8 @@ _NOTES: dict[str, tuple[Level, str]] = {
     "history_stop_left_out": ("warning", _PER_EXCHANGE),
     "reasoning_not_rendered": ("warning", "choose a template that writes reasoning"),
     "straddling_tokens": ("warning", "such a token carries loss only where its first character does"),
-    "tools_not_rendered": ("warning", "render --tools-in-system writes them into the system prompt"),
     "turns_without_header": ("warning", "look at one with kolibri-sft inspect"),
-    "turns_without_stop": (
-        "error",
-        "no token ends them: the model would not learn to stop there",
-    ),
+    "turns_without_stop": ("error", "the model would not learn to stop: give the tokenizer an eos_token"),
 }
 
 
@@ -53,10 +49,10 @@ class SampleCounts:
         return {name: getattr(self, name) for name in names}
 
 
-def count_sample(inputs: list[str], renderer: Renderer) -> SampleCounts:
-    """Render all records of the inputs. Raises UsageError or ToolkitError where they cannot be read."""
+def count_sample(inputs: list[str], renderer: Renderer, reader: RecordReader) -> SampleCounts:
+    """Render all records of the inputs, as `reader` reads them. Raises UsageError or ToolkitError for bad inputs."""
     counts = SampleCounts()
-    for conversation, rendered in renderer.render_each(_conversations(inputs, counts)):
+    for conversation, rendered in renderer.render_each(_conversations(inputs, counts, reader)):
         if isinstance(rendered, RecordError):
             counts.fault(conversation.origin, rendered)
             continue
@@ -83,7 +79,7 @@ def sample_findings(counts: SampleCounts) -> list[Finding]:
     return findings
 
 
-def _conversations(inputs: list[str], counts: SampleCounts) -> Iterator[Conversation]:
+def _conversations(inputs: list[str], counts: SampleCounts, reader: RecordReader) -> Iterator[Conversation]:
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
         for block in Source(inputs).blocks(_ROWS_AT_ONCE, Path(spool)):
             for row in block.read():
@@ -91,10 +87,11 @@ def _conversations(inputs: list[str], counts: SampleCounts) -> Iterator[Conversa
                 try:
                     if row.error is not None:
                         raise row.error
-                    conversation = parse_record(row.record)
+                    conversations = reader.read(row.record, row.padded)
                 except RecordError as error:
                     counts.fault(row.origin, error)
                     continue
-                conversation.origin = row.origin
-                yield conversation
+                for conversation in conversations:
+                    conversation.origin = row.origin
+                    yield conversation
             block.discard()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.drivers import run_ordered
 from sft_toolkit.shards.sources import STDIN
 from sft_toolkit.stage import Counters, Progress
@@ -24,7 +25,7 @@ class RunOptions:
     inputs: list[str] = field(default_factory=lambda: [STDIN])
     stdin_copy: Path | None = None
     output: str = STDIN
-    source_format: str = "auto"
+    reader: RecordReader = field(default_factory=RecordReader)
     seed: int = 0
     workers: int = 0
     rows_per_shard: int = ROWS_PER_SHARD

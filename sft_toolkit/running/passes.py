@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.formats import parse_record
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.shards.segments import Row
 from sft_toolkit.shards.sources import Block, Source, copy_stdin
@@ -54,7 +54,7 @@ def measure_blocks(
     For passes that look at all records before a stage can begin; a dry run looks at the first ones. Raises as
     `run_stage` does.
     """
-    work = partial(_measure_block, measure, run.quarantine, run.source_format)
+    work = partial(_measure_block, measure, run.quarantine, run.reader)
     empty = True
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
         for measured in run.drive(input_blocks(run, Path(spool)), work):
@@ -65,44 +65,45 @@ def measure_blocks(
 
 
 def _measure_block(
-    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, source_format: str, block: Block
+    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, reader: RecordReader, block: Block
 ) -> tuple[Measured, Counters]:
     outcome = Outcome(quarantine)
-    measured = measure(read_batches(block, outcome, source_format), outcome)
+    measured = measure(read_batches(block, outcome, reader), outcome)
     block.discard()
     return measured, outcome.counters
 
 
-def read_batches(block: Block, outcome: Outcome, source_format: str) -> Batches:
+def read_batches(block: Block, outcome: Outcome, reader: RecordReader) -> Batches:
     """The block's conversations in bounded batches; rows that cannot be read are reported to `outcome`."""
     batch: list[Conversation] = []
     size = 0
     for row in block.read():
         outcome.counters.records_in += 1
-        conversation = _parsed(row, outcome, source_format)
-        if conversation is None:
+        conversations = _parsed(row, outcome, reader)
+        if not conversations:
             continue
-        batch.append(conversation)
+        batch += conversations
         size += row.size
-        if len(batch) == _BATCH_ROWS or size >= _BATCH_BYTES:
+        if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def _parsed(row: Row, outcome: Outcome, source_format: str) -> Conversation | None:
+def _parsed(row: Row, outcome: Outcome, reader: RecordReader) -> list[Conversation]:
     try:
         if row.error is not None:
             raise row.error
-        conversation = parse_record(row.record, source_format)
+        conversations = reader.read(row.record, row.padded)
     except RecordError as error:
         outcome.unreadable(row.origin, error, row.record)
-        return None
-    conversation.origin = row.origin
-    for note in conversation.notes:
-        outcome.note(note)
-    return conversation
+        return []
+    for conversation in conversations:
+        conversation.origin = row.origin
+        for note in conversation.notes:
+            outcome.note(note)
+    return conversations
 
 
 def no_records(run: RunOptions) -> ToolkitError:

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.running.passes import input_blocks, no_records, read_batches
@@ -123,20 +124,20 @@ def _unless_finished(
     return done
 
 
-def _rows(stage: Stage, block: Block, outcome: Outcome, source_format: str) -> Iterator[Any]:
-    for batch in read_batches(block, outcome, source_format):
+def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RecordReader) -> Iterator[Any]:
+    for batch in read_batches(block, outcome, reader):
         for row in stage.process(batch, outcome):
             outcome.counters.records_out += 1
             yield row
 
 
 def _block_to_shard(
-    stage: Stage, folder: OutputFolder, quarantine: bool, source_format: str, block: Block
+    stage: Stage, folder: OutputFolder, quarantine: bool, reader: RecordReader, block: Block
 ) -> BlockReport:
     outcome = Outcome(quarantine)
     path = folder.shard_path(block.index)
     with shard_writer(path, stage.schema or RECORDS, folder.unfinished) as writer:
-        for row in _rows(stage, block, outcome, source_format):
+        for row in _rows(stage, block, outcome, reader):
             writer.write(to_row(row) if isinstance(row, Conversation) else row)
     block.discard()
     report = BlockReport(block.index, describe(path, writer), outcome.counters)
@@ -166,7 +167,7 @@ def _write_shards(stage: Stage, run: RunOptions, source: Source, pins: dict[str,
     begun = time.monotonic()
     for name, text in stage.side_files().items():
         write_text(folder.path / name, text)
-    work = partial(_block_to_shard, stage, folder, run.quarantine, run.source_format)
+    work = partial(_block_to_shard, stage, folder, run.quarantine, run.reader)
     reports, counters, ledger = [], Counters(), IdLedger()
     with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
         blocks = Counted(source.blocks(run.rows_per_shard, Path(spool)))
@@ -210,10 +211,10 @@ class _Lines:
     rejections: list[Rejection]
 
 
-def _block_to_lines(stage: Stage, quarantine: bool, source_format: str, block: Block) -> _Lines:
+def _block_to_lines(stage: Stage, quarantine: bool, reader: RecordReader, block: Block) -> _Lines:
     outcome = Outcome(quarantine)
     lines, ids = [], []
-    for row in _rows(stage, block, outcome, source_format):
+    for row in _rows(stage, block, outcome, reader):
         lines.append(encode_row(row))
         ids.append(row.id if isinstance(row, Conversation) else row["id"])
     block.discard()
@@ -225,7 +226,7 @@ def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
     check_stream_options(run)
     counters, ledger = Counters(), IdLedger()
     rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
-    work = partial(_block_to_lines, stage, run.quarantine, run.source_format)
+    work = partial(_block_to_lines, stage, run.quarantine, run.reader)
     with (
         tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool,
         open_sink(run.output) as write,
@@ -262,7 +263,7 @@ def _dry_run(stage: Stage, run: RunOptions) -> Summary:
         block = next(input_blocks(run, Path(spool)), None)
         if block is None:
             raise no_records(run)
-        for _ in _rows(stage, block, outcome, run.source_format):
+        for _ in _rows(stage, block, outcome, run.reader):
             pass
     return Summary(f"{stage.name} (dry run)", "nothing", outcome.counters, time.monotonic() - begun)
 
@@ -274,7 +275,7 @@ def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:
         "options_hash": stage.options_hash,
         "rows_per_shard": run.rows_per_shard,
         "quarantine": run.quarantine,
-        "source_format": run.source_format,
+        **run.reader.to_json(),
         "inputs": source.fingerprints(),
     }
 

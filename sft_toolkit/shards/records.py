@@ -1,4 +1,4 @@
-"""Conversations as rows of a record shard, and rows of any Arrow or Parquet table as records."""
+"""Conversations as rows of a record shard, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sft_toolkit.errors import RecordError
 from sft_toolkit.json_text import decode, encode_text
 
 _SCALARS = ("id", "dataset", "domain", "difficulty", "effort")
-_JSON_TEXT = ("messages", "conversations", "tools", "provenance")
+_JSON_TEXT = ("messages", "tools", "provenance")
 
 
 def to_row(conversation: Conversation) -> dict[str, Any]:
@@ -23,29 +23,17 @@ def to_row(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def from_row(row: dict[str, Any], ours: bool) -> dict[str, Any]:
-    """The record that a table row holds; `ours` says that the row is of the toolkit's record schema.
-
-    A column of structs has every key of every row, null where a row lacks it: such padding is dropped.
-    """
+def from_row(row: dict[str, Any]) -> dict[str, Any]:
+    """The record that a row of the toolkit's record schema holds. Raises RecordError where a column is no JSON."""
     record = {key: _decoded(key, value) for key, value in row.items() if value is not None}
-    if ours:
-        record.update(decode(record.pop("extra", "{}")))
+    record.update(decode(record.pop("extra", "{}")))
     return record
 
 
 def _decoded(key: str, value: Any) -> Any:
-    if key in _JSON_TEXT and isinstance(value, str):
-        try:
-            return decode(value)
-        except ValueError as fault:
-            raise RecordError(f"bad_{key}", f"column {key} is text that is not JSON: {fault}") from fault
-    return _without_nulls(value) if key in ("messages", "conversations") else value
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return value
+    if key not in _JSON_TEXT:
+        return value
+    try:
+        return decode(value)
+    except ValueError as fault:
+        raise RecordError(f"bad_{key}", f"column {key} is text that is not JSON: {fault}") from fault

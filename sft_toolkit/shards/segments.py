@@ -24,12 +24,16 @@ _INCOMPLETE = "is the download complete?"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One input row: where it stands, its decoded record or the error that reading it met, and its size in bytes."""
+    """One input row: where it stands, its decoded record or the error that reading it met, and its size in bytes.
+
+    `padded`: it is a row of a foreign table, where null may be the padding of a column of structs.
+    """
 
     origin: str
     record: Any
     error: RecordError | None = None
     size: int = 0
+    padded: bool = False
 
 
 class Segment(Protocol):
@@ -43,7 +47,10 @@ class Segment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes once it is read."""
+    """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes once it is read.
+
+    `padded`: the lines were rows of a table.
+    """
 
     path: Path
     shown_as: str
@@ -52,6 +59,7 @@ class LineRange:
     first_line: int
     rows: int
     temporary: bool = False
+    padded: bool = False
 
     def read(self) -> Iterator[Row]:
         """Blank lines are passed over; a line that is too long or no JSON becomes a row with an error."""
@@ -65,7 +73,7 @@ class LineRange:
                 if len(line) > MAX_LINE_BYTES:
                     yield _too_long(origin, line, len(line) + _skip_line(file))
                 elif not line.isspace():
-                    yield _decode_line(origin, line)
+                    yield _decode_line(origin, line, self.padded)
                 number += 1
 
 
@@ -87,9 +95,9 @@ def _too_long(origin: str, line: bytes, size: int) -> Row:
     return Row(origin, _shown(line), RecordError("line_too_long", detail, hint))
 
 
-def _decode_line(origin: str, line: bytes) -> Row:
+def _decode_line(origin: str, line: bytes, padded: bool) -> Row:
     try:
-        return Row(origin, decode(line.removeprefix(b"\xef\xbb\xbf")), size=len(line))
+        return Row(origin, decode(line.removeprefix(b"\xef\xbb\xbf")), size=len(line), padded=padded)
     except ValueError as fault:
         return Row(origin, _shown(line), _line_fault(line, fault))
 
@@ -162,8 +170,10 @@ def _plain_rows(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _table_row(origin: str, row: dict[str, Any], ours: bool, size: int) -> Row:
+    if not ours:
+        return Row(origin, row, size=size, padded=True)
     try:
-        return Row(origin, from_row(row, ours), size=size)
+        return Row(origin, from_row(row), size=size)
     except RecordError as error:
         return Row(origin, str(row)[:_SHOWN_OF_A_BAD_LINE], error)
 

@@ -158,7 +158,7 @@ def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]
     if name == STDIN:
         return _spooled(_STDIN_SHOWN, _chunks(sys.stdin.buffer), remaining, spool)
     if name.startswith("hf:"):
-        return _spooled(name, _hub_lines(name), remaining, spool)
+        return _spooled(name, _hub_lines(name), remaining, spool, padded=True)
     if path.suffix in _COMPRESSED:
         return _spooled(name, _decompressed(path), remaining, spool)
     if path.suffix in _TABLES:
@@ -186,14 +186,16 @@ def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Se
         yield LineRange(path, shown_as, start, position - start, first_line, pending)
 
 
-def _spooled(shown_as: str, chunks: Iterator[bytes], remaining: Remaining, spool: Path) -> Iterator[Segment]:
+def _spooled(
+    shown_as: str, chunks: Iterator[bytes], remaining: Remaining, spool: Path, padded: bool = False
+) -> Iterator[Segment]:
     first_line, rest = 1, b""
     while True:
         path, rows, rest = _copy_lines(rest, chunks, remaining(), spool)
         if not rows:
             path.unlink()
             return
-        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows, temporary=True)
+        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows, temporary=True, padded=padded)
         first_line += rows
 
 

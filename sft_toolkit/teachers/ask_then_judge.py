@@ -219,7 +219,7 @@ def _conversations(blocks: list[Block], run: RunOptions) -> Iterator[Conversatio
 def _batches(blocks: list[Block], run: RunOptions) -> Iterator[list[Conversation]]:
     """Every record that can be read; others are rejected when the output is made, or stop the run now."""
     for block in blocks:
-        yield from read_batches(block, Outcome(run.quarantine), run.source_format)
+        yield from read_batches(block, Outcome(run.quarantine), run.reader)
 
 
 def _dry_run(stage: TeacherStage, run: RunOptions) -> Summary:

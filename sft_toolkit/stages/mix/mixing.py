@@ -138,7 +138,7 @@ class _Mixing:
                 "budgets count tokens", "give --tokenizer DIR or --length-column NAME, or mix token shards"
             )
         stamp = {"stage": NAME, "version": VERSION, "options_hash": xxhash.xxh3_64_hexdigest(encode(self._decisive()))}
-        return RecordRows(mixture, seed, self._options.measure, self._run.source_format, stamp)
+        return RecordRows(mixture, seed, self._options.measure, self._run.reader, stamp)
 
     def _first_pass(
         self, spool: Path, rejected: Callable[[int, list[Rejection]], None]
@@ -196,7 +196,7 @@ class _Mixing:
             **self._decisive(),
             "rows_per_shard": self._run.rows_per_shard,
             "quarantine": self._run.quarantine,
-            "source_format": self._run.source_format,
+            **self._run.reader.to_json(),
             "inputs": self._source.fingerprints(),
         }
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError
+from sft_toolkit.formats import RecordReader
 from sft_toolkit.json_text import encode
 from sft_toolkit.running.passes import read_batches
 from sft_toolkit.shards.schemas import RECORDS
@@ -80,7 +81,7 @@ class RecordRows:
     mixture: Mixture
     seed: int
     measure: Measure
-    source_format: str
+    reader: RecordReader
     stamp: dict[str, Any]
 
     @property
@@ -96,7 +97,7 @@ class RecordRows:
         parts = [np.empty(0, NOTE)]
         ids: list[str] = []
         datasets: set[str] = set()
-        for batch in read_batches(block, outcome, self.source_format):
+        for batch in read_batches(block, outcome, self.reader):
             parts.append(self._note(batch, outcome))
             ids.extend(conversation.id for conversation in batch)
             datasets.update(conversation.dataset or "" for conversation in batch)
@@ -124,7 +125,7 @@ class RecordRows:
 
     def take(self, block: Block, wanted: NDArray[np.bool_]) -> Iterator[FoundRow]:
         start = 0
-        for batch in read_batches(block, Outcome(quarantine=True), self.source_format):
+        for batch in read_batches(block, Outcome(quarantine=True), self.reader):
             for row in np.flatnonzero(wanted[start : start + len(batch)]).tolist():
                 batch[row].provenance.append(self.stamp)
                 yield batch[row], batch[row].origin

@@ -113,17 +113,16 @@ def test_a_think_tag_inside_the_answer_is_text() -> None:
     assert (answer.reasoning, answer.content) == (None, content)
 
 
-def test_reasoning_in_a_content_part_leaves_the_other_parts() -> None:
-    parts = [{"type": "thinking", "thinking": "weil x"}, {"type": "text", "text": "b"}]
+def test_text_parts_beside_a_thinking_part_are_joined() -> None:
+    parts = [{"type": "thinking", "thinking": "weil x"}, {"type": "text", "text": "b"}, {"type": "text", "text": " c"}]
     answer = parse_record(conversation(USER, {"role": "assistant", "content": parts})).messages[1]
-    assert (answer.reasoning, answer.content) == ("weil x", [{"type": "text", "text": "b"}])
+    assert (answer.reasoning, answer.content) == ("weil x", "b c")
 
 
-def test_reasoning_in_a_leading_think_block_is_taken_out_of_the_first_text_part() -> None:
+def test_a_think_block_in_text_parts_is_taken_out_of_the_joined_text() -> None:
     parts = [{"type": "text", "text": "<think>weil x</think>\n\nb"}, {"type": "text", "text": "<think>c"}]
     answer = parse_record(conversation(USER, {"role": "assistant", "content": parts})).messages[1]
-    assert answer.reasoning == "weil x"
-    assert answer.content == [{"type": "text", "text": "b"}, {"type": "text", "text": "<think>c"}]
+    assert (answer.reasoning, answer.content) == ("weil x", "b<think>c")
 
 
 def test_a_thinking_part_and_a_think_block_that_differ_are_an_error() -> None:
@@ -257,6 +256,7 @@ def test_an_integer_id_becomes_text() -> None:
         ([1], "not_an_object"),
         ({"id": "x"}, "no_messages"),
         ({"messages": "hi"}, "bad_messages"),
+        ({"messages": "[" * 100_000}, "bad_messages"),
         ({"messages": []}, "empty_conversation"),
         ({"messages": ["hi"]}, "bad_messages"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "unknown_role"),
@@ -267,7 +267,7 @@ def test_an_integer_id_becomes_text() -> None:
         ({"messages": [USER], "effort": "extreme"}, "bad_effort"),
         ({"messages": [USER], "id": [1]}, "bad_id"),
         ({"conversations": [{"from": "wizard", "value": "x"}]}, "unknown_role"),
-        ({"conversations": [{"from": "function_call", "value": "{"}]}, "bad_tool_calls"),
+        ({"conversations": [{"from": "function_call", "value": "{"}]}, "unreadable_call"),
         ({"conversations": [{"from": ["human"], "value": "x"}]}, "unknown_role"),
         ({"conversations": [{"value": "x"}]}, "unknown_role"),
         ({"instruction": "x", "output": "y", "history": ["z"]}, "bad_messages"),

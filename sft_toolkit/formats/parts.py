@@ -1,0 +1,254 @@
+"""Content in parts, as the APIs of OpenAI, Anthropic, Google, Amazon and Mistral write it.
+
+Texts are joined with nothing between them. Parts that call a tool, that answer a call or that hold reasoning are taken
+apart; pictures, sound, video and parts of an unknown kind are refused by name. What else a part holds (a signature, an
+annotation) is kept beside the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sft_toolkit.conversation import Message, ToolCall
+from sft_toolkit.errors import RecordError
+from sft_toolkit.formats.calls import call_id, read_call
+from sft_toolkit.formats.loss_flags import FlagNames, lowest_flag
+from sft_toolkit.json_text import encode_text
+
+MEDIA = ("image", "images", "video", "videos", "audio", "audios")
+_MEDIA_KEYS = frozenset({*MEDIA, "image_url", "input_image", "input_audio", "input_file", "file", "document"})
+_MEDIA_KEYS |= {"inlineData", "inline_data", "fileData", "file_data", "video_url", "audio_url"}
+_TEXT_TYPES = ("text", "input_text", "output_text")
+_THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text")
+_BARE_TEXT_KEYS = frozenset({"text", "type", "thought", "thoughtSignature", "thought_signature"})
+_TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_content", "reasoning_text")
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the parts of one message hold. `flags` has the loss flag of each text part, `rest` what was not read."""
+
+    texts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[Message] = field(default_factory=list)
+    flags: list[int | None] = field(default_factory=list)
+    rest: list[dict[str, Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str | None:
+        return "".join(self.texts) if self.texts else None
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(self.thoughts)
+
+
+def are_parts(content: list[Any], strictly: bool = False) -> bool:
+    """Whether a list is content in parts; `strictly` where it may as well be any list, as a tool's result may."""
+    if not content:
+        return not strictly
+    return all(isinstance(part, str) or _is_part(part, strictly) for part in content) and not (
+        strictly and all(isinstance(part, str) for part in content)
+    )
+
+
+def _is_part(part: Any, strictly: bool) -> bool:
+    if not isinstance(part, dict):
+        return False
+    kind = part.get("type")
+    if strictly:
+        known = isinstance(kind, str) and (kind in _READERS or kind in _MEDIA_KEYS)
+        return known or (isinstance(part.get("text"), str) and _held(part).keys() <= _BARE_TEXT_KEYS)
+    return isinstance(kind, str) or _key_of(part) is not None or not _MEDIA_KEYS.isdisjoint(part)
+
+
+def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: list[str]) -> Contents:
+    """Take the parts of a message apart. `whole` is the flag of the message: under 0 those of its parts say no more.
+
+    Raises RecordError for a part that is no text, and where the flags of parts differ.
+    """
+    found = Contents(notes=notes)
+    for part in content:
+        if isinstance(part, str):
+            found.texts.append(part)
+            found.flags.append(None)
+        else:
+            _read_part(part, found, flags, whole)
+    if whole != 0 and len({1 if flag is None else flag for flag in found.flags}) > 1:
+        raise RecordError(
+            "bad_weight", "has parts whose loss flags differ", "a message is trained as a whole or not at all"
+        )
+    return found
+
+
+def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: int | None) -> None:
+    kind = part.get("type") if isinstance(part.get("type"), str) else None
+    _refuse_media(kind, part, "part")
+    key = kind if kind in _READERS else _key_of(part)
+    if key is None:
+        raise RecordError("unsupported_part", f"has a part of type {kind}, which is not known", "drop such records")
+    texts = len(found.texts)
+    used = _READERS[key](part, found)
+    if len(found.texts) > texts:
+        found.flags.append(None if whole == 0 else lowest_flag(part, flags))
+    rest = {name: value for name, value in _held(part).items() if name not in used and name not in flags.all}
+    if rest:
+        found.rest.append(rest)
+
+
+def _refuse_media(kind: str | None, part: dict[str, Any], what: str) -> None:
+    media = kind if kind in _MEDIA_KEYS else next((key for key in _held(part) if key in _MEDIA_KEYS), None)
+    if media is not None:
+        reason = "image_part" if "image" in media else "unsupported_part"
+        raise RecordError(reason, f"has a {what} of type {media}", "only text can be trained here: drop such records")
+
+
+def _key_of(part: dict[str, Any]) -> str | None:
+    """The key that says what a part without a known type is."""
+    return next((key for key in _KEYED if part.get(key) not in (None, [], {})), None)
+
+
+def _held(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if value is not None and value != [] and value != {}}
+
+
+def _read_text(part: dict[str, Any], found: Contents) -> set[str]:
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise RecordError("bad_content", "has a text part without text")
+    if part.get("thought") is True:
+        found.thoughts.append(text)
+        return {"type", "text", "thought"}
+    if found.calls and text.strip():
+        hint = "templates write text before calls: split the message"
+        raise RecordError("text_after_call", "has text after a call", hint)
+    if not found.calls:
+        found.texts.append(text)
+    return {"type", "text"}
+
+
+def _read_thought(part: dict[str, Any], found: Contents) -> set[str]:
+    for key in (part["type"], *_TEXT_KEYS):
+        text = _joined(part.get(key))
+        if text is not None:
+            found.thoughts.append(text)
+            return {"type", key, "closed"}
+    summary = part.get("summary") or part.get("content")
+    if summary is None and "summary" not in part:
+        raise RecordError("bad_reasoning", f"has a part of type {part['type']} that holds no text")
+    return {"type"}
+
+
+def _read_bedrock_thought(part: dict[str, Any], found: Contents) -> set[str]:
+    held = part["reasoningContent"]
+    inner = held.get("reasoningText") if isinstance(held, dict) else None
+    text = inner.get("text") if isinstance(inner, dict) else None
+    if not isinstance(text, str):
+        return set()
+    found.thoughts.append(text)
+    if inner is not None and len(_held(inner)) > 1:
+        found.rest.append({key: value for key, value in _held(inner).items() if key != "text"})
+    return {"type", "reasoningContent"}
+
+
+def _joined(value: Any) -> str | None:
+    """Text, or the text parts that stand where text is wanted."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        texts = [part.get("text") for part in value]
+        return "".join(texts) if all(isinstance(text, str) for text in texts) else None
+    return None
+
+
+def _read_encrypted(part: dict[str, Any], found: Contents) -> set[str]:
+    found.notes.append("reasoning_encrypted")
+    return {"type"}
+
+
+def _read_call(part: dict[str, Any], found: Contents) -> set[str]:
+    """Anthropic's block: the call stands in the part itself."""
+    found.calls.append(read_call({key: value for key, value in part.items() if key != "type"}, found.notes))
+    return set(part)
+
+
+def _read_nested_call(key: str) -> Callable[[dict[str, Any], Contents], set[str]]:
+    def read(part: dict[str, Any], found: Contents) -> set[str]:
+        found.calls.append(read_call(part[key], found.notes))
+        return {"type", key}
+
+    return read
+
+
+def _read_result(part: dict[str, Any], found: Contents) -> set[str]:
+    found.results.append(_result(part, part.get("content"), {"type", "content"}))
+    return set(part)
+
+
+def _read_nested_result(key: str, content: str) -> Callable[[dict[str, Any], Contents], set[str]]:
+    def read(part: dict[str, Any], found: Contents) -> set[str]:
+        held = part[key]
+        if not isinstance(held, dict):
+            raise RecordError("bad_content", f"has a {key} that is not an object")
+        found.results.append(_result(held, held.get(content), {content}))
+        return {"type", key}
+
+    return read
+
+
+def _result(held: dict[str, Any], content: Any, used: set[str]) -> Message:
+    """A tool message; flags such as is_error and status stay with it."""
+    identity = call_id(held)
+    name = held.get("name")
+    used = {*used, "call_id", "toolUseId", "tool_use_id", "id", *(("name",) if isinstance(name, str) else ())}
+    return Message(
+        role="tool",
+        content=result_text(content),
+        tool_call_id=identity,
+        name=name if isinstance(name, str) and name else None,
+        extra={key: value for key, value in held.items() if key not in used and value is not None},
+    )
+
+
+def result_text(content: Any) -> str | None:
+    """What a tool returned, as text: text parts are joined, any other list or object is JSON text."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
+        texts = [_text_of_result(part) for part in content]
+        if all(text is not None for text in texts):
+            return "".join(text for text in texts if text is not None)
+    return encode_text(content)
+
+
+def _text_of_result(part: dict[str, Any]) -> str | None:
+    held = _held(part)
+    kind = held.get("type") if isinstance(held.get("type"), str) else None
+    if kind in _MEDIA_KEYS or len(held) == 1:
+        _refuse_media(kind, held, "result")
+    if held.keys() == {"json"}:
+        return encode_text(held["json"])
+    is_text = isinstance(held.get("text"), str) and (kind in _TEXT_TYPES or held.keys() <= _BARE_TEXT_KEYS)
+    return held["text"] if is_text else None
+
+
+_READERS: dict[str, Callable[[dict[str, Any], Contents], set[str]]] = {
+    **dict.fromkeys(_TEXT_TYPES, _read_text),
+    **dict.fromkeys(_THOUGHT_TYPES, _read_thought),
+    "redacted_thinking": _read_encrypted,
+    "tool_use": _read_call,
+    "tool_call": _read_call,
+    "function_call": _read_call,
+    "tool_result": _read_result,
+    "toolUse": _read_nested_call("toolUse"),
+    "functionCall": _read_nested_call("functionCall"),
+    "toolResult": _read_nested_result("toolResult", "content"),
+    "functionResponse": _read_nested_result("functionResponse", "response"),
+    "reasoningContent": _read_bedrock_thought,
+}
+# Parts without a type say by one of these keys what they are.
+_KEYED = ("toolUse", "functionCall", "toolResult", "functionResponse", "reasoningContent", "text")

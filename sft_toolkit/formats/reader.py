@@ -1,0 +1,208 @@
+"""Records of others as conversations: mapping, shape, messages, surroundings, labels, in this order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import xxhash
+
+from sft_toolkit.conversation import Conversation, Message
+from sft_toolkit.errors import RecordError
+from sft_toolkit.formats.assistant_turns import finished
+from sft_toolkit.formats.columns import Columns, Draft, Layout, columns_of, layout_of
+from sft_toolkit.formats.labels import effort_of, is_provenance, read_id, read_label
+from sft_toolkit.formats.loss_flags import MASKED, TRAINED, FlagNames
+from sft_toolkit.formats.mapped import map_beside, mapped_drafts
+from sft_toolkit.formats.mapping import ColumnMapping
+from sft_toolkit.formats.padding import without_padding
+from sft_toolkit.formats.refusals import listed, map_line
+from sft_toolkit.formats.shapes import SHAPES, Reading, recognised
+from sft_toolkit.formats.speakers import folded
+from sft_toolkit.formats.suggestions import Lines, refused, suggested
+from sft_toolkit.formats.surroundings import declared_tools, refuse_media, with_system
+from sft_toolkit.formats.turns import SOURCE, MessageForm, Turn, read_turns
+from sft_toolkit.formats.unreadable import special_refusal
+from sft_toolkit.json_text import encode
+
+FORMATS = tuple(SHAPES)
+_KINDS = ("user", "assistant", "system", "tool")
+_ADVISED = frozenset({"no_messages", "rival_columns", "preference_data", "not_a_conversation"})
+
+
+@dataclass(frozen=True)
+class RecordReader:
+    """Reads records; `source_format` is one of FORMATS, and `mapping` says what its shapes do not."""
+
+    source_format: str = "auto"
+    mapping: ColumnMapping = field(default_factory=ColumnMapping)
+
+    def to_json(self) -> dict[str, Any]:
+        """What decides how records are read, for pinned options."""
+        return {"source_format": self.source_format, "mapping": self.mapping.to_json()}
+
+    def read(self, record: Any, padded: bool = False) -> list[Conversation]:
+        """The conversations of a record: one, unless a path of the mapping holds a star.
+
+        `padded`: its nulls may be padding of columns of structs, and mean nothing.
+        Raises RecordError where it is no conversation; the sentence says which message or column is at fault.
+        """
+        if not isinstance(record, dict):
+            raise RecordError("not_an_object", "the record is not a JSON object")
+        try:
+            drafts = self._drafts(record, padded)
+            conversations = [self._conversation(draft) for draft in drafts]
+        except RecursionError as fault:
+            raise RecordError("nested_too_deeply", "the record is nested too deeply to be read") from fault
+        if drafts[0].number is not None:
+            _number(conversations, drafts)
+        return conversations
+
+    def _drafts(self, record: dict[str, Any], padded: bool) -> list[Draft]:
+        if self.mapping.shapes:
+            drafts = mapped_drafts(record, self.mapping, self._form)
+            for draft in drafts if padded else ():
+                draft.messages, draft.record = without_padding(draft.messages), without_padding(draft.record)
+            return drafts
+        clean = without_padding(record) if padded else record
+        columns = columns_of(clean)
+        try:
+            found = recognised(columns, self.source_format, Reading(self._form, self.mapping))
+            if found is None:
+                raise self._unknown(columns)
+            draft = found
+        except RecordError as error:
+            raise self._advised(error, clean) from error
+        if not self.mapping.entries:
+            return [draft]
+        draft.record = record
+        drafts = map_beside(draft, self.mapping)
+        draft.record = clean
+        return drafts
+
+    def _unknown(self, columns: Columns) -> RecordError:
+        if self.source_format != "auto":
+            return RecordError("wrong_format", f"the record is not in the {self.source_format} format")
+        return special_refusal(columns) or RecordError("no_messages", "the record has no shape that is known")
+
+    def _advised(self, error: RecordError, record: dict[str, Any]) -> RecordError:
+        """The refusal with the record's columns and the mapping that would let it in."""
+        if error.reason not in _ADVISED:
+            return error
+        advice = suggested(record, lambda lines: self._reads(record, lines))
+        return refused(error, listed(record), advice)
+
+    def _reads(self, record: dict[str, Any], lines: Lines) -> bool:
+        added: dict[str, tuple[str, ...]] = dict(self.mapping.entries)
+        for key, path in lines:
+            added[key] = (*(path for path in added.get(key, ()) if path), path)
+        try:
+            RecordReader(mapping=ColumnMapping(tuple(added.items()))).read(record)
+        except RecordError:
+            return False
+        return True
+
+    @cached_property
+    def _form(self) -> MessageForm:
+        mapping, standard = self.mapping, MessageForm()
+        speakers = {folded(name): kind for kind in _KINDS for name in mapping.paths(f"as-{kind}")}
+        flags = FlagNames(
+            trained=(*mapping.paths("weight"), *TRAINED),
+            masked=() if mapping.unread("masked") else (*mapping.paths("masked"), *MASKED),
+            read=not mapping.unread("weight"),
+        )
+        return MessageForm(
+            role_keys=(*mapping.paths("role"), *standard.role_keys),
+            content_keys=(*mapping.paths("content"), *standard.content_keys),
+            speakers=speakers,
+            flags=flags,
+            reads_effort=not mapping.unread("effort"),
+        )
+
+    def _conversation(self, draft: Draft) -> Conversation:
+        layout = layout_of(tuple(draft.record))
+        notes: list[str] = []
+        if layout.media:
+            refuse_media(draft.record, layout)
+        turns = read_turns(draft.messages, self._form, notes)
+        for turn in turns if draft.context else ():
+            if turn.at < draft.context and turn.is_assistants:
+                turn.message.weight = 0
+        turns = with_system(turns, draft, layout, self.mapping, notes)
+        tools = declared_tools(turns, draft, layout, self.mapping, notes)
+        turns = finished(turns, tools, notes)
+        _check_results(turns)
+        messages = [turn.message for turn in turns]
+        labels, kept = self._labels(draft, layout)
+        return Conversation(
+            id=read_id(labels.get("id")) or content_hash(messages, tools),
+            messages=messages,
+            tools=tools,
+            dataset=read_label("dataset", labels.get("dataset")),
+            domain=read_label("domain", labels.get("domain")),
+            difficulty=read_label("difficulty", labels.get("difficulty")),
+            effort=effort_of(labels, "the record has"),
+            provenance=list(labels.get("provenance") or ()),
+            extra=_extra(draft, layout, kept),
+            notes=notes,
+            columns=tuple(draft.taken.items()),
+        )
+
+    def _labels(self, draft: Draft, layout: Layout) -> tuple[dict[str, Any], frozenset[str]]:
+        """The labels of the record by key, and the columns of such a name that are not read as it."""
+        found, kept = dict(draft.labels), set()
+        for key, name in layout.labels.items():
+            value = draft.record[name]
+            if key in found or self.mapping.unread(key) or (key == "provenance" and not is_provenance(value)):
+                kept.add(name)
+            elif name not in draft.taken:
+                found[key] = value
+                draft.taken[name] = key
+        if not is_provenance(found.get("provenance", [])):
+            found.pop("provenance")
+        return found, frozenset(kept)
+
+
+def _extra(draft: Draft, layout: Layout, kept: frozenset[str]) -> dict[str, Any]:
+    """The columns that are not read, under another name where their own would be read again."""
+    extra = {}
+    for name, value in draft.record.items():
+        if name in draft.taken and name not in draft.kept and name not in kept:
+            continue
+        if name in layout.is_read_by_name:
+            if value is not None:
+                extra[f"{SOURCE}{name}"] = value
+        else:
+            extra[name] = value
+    return extra
+
+
+def _number(conversations: list[Conversation], drafts: list[Draft]) -> None:
+    """Ids ID#0, ID#1, … for the records of one row; without an id of its own that is the hash of all of them."""
+    named = any("id" in draft.labels or "id" in dict(draft.taken).values() for draft in drafts)
+    shared = content_hash([message for each in conversations for message in each.messages], [])
+    for conversation, draft in zip(conversations, drafts, strict=True):
+        conversation.id = f"{conversation.id if named else shared}#{draft.number}"
+
+
+def content_hash(messages: list[Message], tools: list[dict[str, Any]]) -> str:
+    """The id of a record that has none: equal content has equal ids."""
+    return xxhash.xxh3_128_hexdigest(encode([[message.to_record() for message in messages], tools]))
+
+
+def _check_results(turns: list[Turn]) -> None:
+    """A tool result must follow a call; where every call so far has an id, it must name one of them."""
+    seen: set[str | None] = set()
+    for turn in turns:
+        message = turn.message
+        seen.update(call.id for call in message.tool_calls)
+        if message.role != "tool":
+            continue
+        unmatched = message.tool_call_id is not None and None not in seen and message.tool_call_id not in seen
+        if not seen or unmatched:
+            detail = f"message {turn.at} is a tool result that follows no such call"
+            raise RecordError("tool_result_without_call", detail)
+
+
+__all__ = ["FORMATS", "RecordReader", "content_hash", "map_line"]
