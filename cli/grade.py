@@ -44,7 +44,7 @@ def collect(
 
     names = parse_levels(levels)
     if (teacher is None) == (label_column is None):
-        raise UsageError("labels come from one place", "give either --teacher or --label-column NAME")
+        raise UsageError("labels need exactly one source", "give either --teacher or --label-column NAME")
     if teacher is not None:
         summary = _asked(run, teacher, names, votes, rubric)
     else:

@@ -183,7 +183,7 @@ def _scorer(held_out: list[Path], command: str | None, timeout: float | None, re
     from sft_toolkit.mergemix.score_command import ScoreCommand
 
     if bool(held_out) == (command is not None):
-        raise UsageError("what are the scores?", "give --held-out TOKENS or --score-command 'CMD {model}', not both")
+        raise UsageError("scores need exactly one source", "give --held-out TOKENS or --score-command 'CMD {model}'")
     if command is not None:
         return ScoreCommand(command, timeout)
     if timeout is not None:
@@ -217,7 +217,7 @@ def _mixtures(
         return sample_candidates(clusters, candidates, seed, concentration)
     if path is not None and candidates is None:
         return read_candidates(path, clusters)
-    raise UsageError("where are the mixtures?", "give --candidates N to draw them or --mixtures FILE, not both")
+    raise UsageError("mixtures need exactly one source", "give --candidates N to draw them or --mixtures FILE")
 
 
 def _print_ranking(ranking: Ranking, metric: str) -> None:

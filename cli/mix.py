@@ -70,7 +70,7 @@ def _measure(tokenizer: Path | None, length_column: str | None) -> Measure | Non
     from sft_toolkit.stages.render import RenderStage
 
     if tokenizer is not None and length_column is not None:
-        raise UsageError("lengths come from one place", "give either --tokenizer DIR or --length-column NAME")
+        raise UsageError("lengths need exactly one source", "give either --tokenizer DIR or --length-column NAME")
     if tokenizer is not None:
         return RenderedLengths(RenderStage(str(tokenizer)))
     return None if length_column is None else GivenLengths(length_column)

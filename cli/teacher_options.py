@@ -218,7 +218,7 @@ def _text_of(file: Path) -> str:
 def _require_endpoint(teacher: str, model: str) -> None:
     parts = urlsplit(teacher)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"--teacher {teacher.partition('@')[2] or teacher}: no URL", "as in https://host/v1")
+        raise UsageError(f"--teacher {teacher.partition('@')[2] or teacher}: not a URL", "as in https://host/v1")
     if parts.username or parts.password or parts.query:
         raise UsageError("--teacher: a URL is no place for keys", f"use --api-key-file or {_KEY_VARIABLE}")
     if not model:

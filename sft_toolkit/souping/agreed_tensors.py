@@ -66,7 +66,9 @@ def agreed_parameters(checkpoints: Sequence[Checkpoint], dtype: str | None = Non
 def _require_same_names(first: Checkpoint, other: Checkpoint) -> None:
     for name in sorted(first.tensors.keys() ^ other.tensors.keys()):
         has, lacks = (first, other) if name in first.tensors else (other, first)
-        raise ToolkitError(f"tensor {name} is in {has.path} but not in {lacks.path}", "average like with like")
+        raise ToolkitError(
+            f"tensor {name} is in {has.path} but not in {lacks.path}", "average checkpoints of one model"
+        )
 
 
 def _require_same_layout(sources: Sequence[Tensor]) -> None:
@@ -75,7 +77,7 @@ def _require_same_layout(sources: Sequence[Tensor]) -> None:
         for what, one, two in (("shape", first.shape, other.shape), ("dtype", first.dtype, other.dtype)):
             if one != two:
                 fault = f"tensor {first.name} has {what} {one} in {first.path} and {two} in {other.path}"
-                raise ToolkitError(fault, "average like with like")
+                raise ToolkitError(fault, "average checkpoints of one model")
 
 
 def _require_meaning(tensor: Tensor, checkpoint: Checkpoint) -> None:

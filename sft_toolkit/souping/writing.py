@@ -64,7 +64,7 @@ def parse_size(text: str) -> int:
         number, prefix, binary = match.groups()
         size = int(Fraction(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
     if size < 1:
-        raise UsageError(f"{text} is no size of a file", "write it as in 5GB or 500MB")
+        raise UsageError(f"{text} is not a file size", "write it as in 5GB or 500MB")
     return size
 
 

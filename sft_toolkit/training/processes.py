@@ -79,7 +79,7 @@ def _rendezvous() -> tuple[dist.Store, int, int]:
     if "RANK" not in os.environ:
         return dist.HashStore(), 0, 1
     if lacking := [name for name in _SIBLINGS if name not in os.environ]:
-        raise UsageError(f"RANK is set and {lacking[0]} is not", "start ranks by --nproc or torchrun, or unset RANK")
+        raise UsageError(f"RANK is set and {lacking[0]} is not", "start ranks with --nproc or torchrun, or unset RANK")
     _end_with_launcher()
     return next(dist.rendezvous("env://"))
 

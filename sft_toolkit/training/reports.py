@@ -35,7 +35,7 @@ def open_reports(options: TrainOptions, begun: int, steps: int) -> list[Report]:
     wanted: list[Report] = [MetricsFile(options.output / METRICS, begun)]
     for name in options.reports:
         if name not in REPORTS:
-            raise UsageError(f"--report {name}: unknown", f"choose from {', '.join(REPORTS)}")
+            raise UsageError(f"--report {name}: unknown", f"choose one of {', '.join(REPORTS)}")
         try:
             wanted.append(REPORTS[name](options.output, begun))
         except ImportError as fault:

@@ -108,8 +108,8 @@ def test_models_that_could_not_be_scored_are_told_and_tried_again(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "what are the scores?; give --held-out TOKENS or --score-command 'CMD {model}', not both"),
-        (["--held-out", "tokens", "--score-command", "echo {model}"], "what are the scores?"),
+        ([], "scores need exactly one source; give --held-out TOKENS or --score-command 'CMD {model}'"),
+        (["--held-out", "tokens", "--score-command", "echo {model}"], "scores need exactly one source"),
         (["--held-out", "tokens", "--score-timeout", "5"], "--score-timeout ends a score command"),
         (["--held-out", "tokens", "--repeats", "2"], "held-out loss is the same every time"),
     ],
@@ -168,8 +168,8 @@ def test_a_file_of_mixtures_may_replace_the_draw(run_cli: RunCli, models: list[s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "where are the mixtures?"),
-        (["--candidates", "3", "--mixtures", "x"], "where are the mixtures?"),
+        ([], "mixtures need exactly one source"),
+        (["--candidates", "3", "--mixtures", "x"], "mixtures need exactly one source"),
         (["--candidates", "3", "--specialist", "law"], "not of the form NAME=CKPT"),
         (["--candidates", "3", "--specialist", "code=x"], "--specialist code: given twice"),
         (["--candidates", "3", "--concentration", "0"], "above zero"),

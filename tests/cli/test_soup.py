@@ -85,7 +85,7 @@ def test_the_greedy_soup_keeps_what_the_command_likes(run_cli: RunCli, runs: lis
         (["--score-command", "x {model}"], "need each other"),
         (["--greedy", "--score-command", "x {model}", "--weights", "1,1,1"], "chooses the weights itself"),
         (["--dtype", "int8"], "--dtype INT8: unknown"),
-        (["--max-shard-size", "lots"], "is no size of a file"),
+        (["--max-shard-size", "lots"], "is not a file size"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_a_usage_error(

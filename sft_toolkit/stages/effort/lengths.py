@@ -139,5 +139,5 @@ class GivenLengths:
 def length_source(tokenizer: Path | None, column: str | None) -> LengthSource:
     """The source that the command line names. Raises UsageError unless it names exactly one."""
     if (tokenizer is None) == (column is None):
-        raise UsageError("lengths come from one place", "give either --tokenizer DIR or --length-column NAME")
+        raise UsageError("lengths need exactly one source", "give either --tokenizer DIR or --length-column NAME")
     return GivenLengths(column) if column is not None else CountedLengths(str(tokenizer))

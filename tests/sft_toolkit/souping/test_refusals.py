@@ -202,7 +202,7 @@ def test_a_link_as_an_old_output_is_replaced_and_what_it_leads_to_kept(
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "5 apples", "1e3"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(ToolkitError, match="is no size of a file"):
+    with pytest.raises(ToolkitError, match="is not a file size"):
         parse_size(text)
 
 

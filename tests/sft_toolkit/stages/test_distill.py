@@ -239,7 +239,7 @@ def test_a_dry_run_counts_the_questions_and_asks_none(run_cli, serve, prompts, t
         (["--keep", "good"], "the classes are ok, drift"),
         (["--ab", "--samples", "2", "--prefill", "none"], "sends none"),
         (["--teacher", "http://me:secret@host/v1"], "a URL is no place for keys"),
-        (["--teacher", "host"], "no URL"),
+        (["--teacher", "host"], "not a URL"),
         (["--parameter", "top_k"], "not NAME=JSON"),
     ],
 )
