@@ -44,8 +44,10 @@ $(OUT)/plan.txt: $(OUT)/packed/manifest.json
 	mv $@.part $@
 	@cat $@
 
+# A file of tests goes to one process, so that what it sets up once is set up once. Models this small gain nothing from
+# threads, and two processes that both ask for all cores lose by them.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

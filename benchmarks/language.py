@@ -1,4 +1,4 @@
-"""Who tells best whether a trace stays German: the toolkit, whole-text fastText, or lingua, on the labelled set.
+"""Which method judges best if a trace stays German: the toolkit, whole-text fastText, or lingua, on labelled traces.
 
     python benchmarks/language.py
 

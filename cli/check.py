@@ -10,7 +10,7 @@ import typer
 
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
-from sft_toolkit.cli.template_options import TemplateVariable, template_variables
+from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
 from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
@@ -25,10 +25,9 @@ def check(
     records: Annotated[
         list[str] | None, typer.Argument(metavar="RECORDS...", help="A sample to render: files, globs, folders or -.")
     ] = None,
-    chat_template: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
-    ] = None,
+    chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
+    tools_in_system: ToolsInSystem = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
     map: Map = None,
     map_file: MapFile = None,
@@ -46,14 +45,15 @@ def check(
     from sft_toolkit.reporting.sample_check import count_sample, sample_findings
     from sft_toolkit.reporting.template_check import template_findings
 
-    renderer = Renderer.from_folder(tokenizer, chat_template, variables=template_variables(template_variable))
+    variables = template_variables(template_variable)
+    renderer = Renderer.from_folder(tokenizer, chat_template, variables=variables, tools_in_system=tools_in_system)
     findings = template_findings(renderer)
     counts = count_sample(records, renderer, record_reader(map, map_file)) if records else None
     findings += [] if counts is None else sample_findings(counts)
     if json:
         report = {
             "tokenizer": renderer.tokenizer.digest,
-            "chat_template": renderer.template.digest,
+            "chat_template": renderer.template_digest,
             "facts": asdict(renderer.facts),
             "sample": None if counts is None else counts.to_json(),
             "findings": [asdict(finding) for finding in findings],

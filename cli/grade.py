@@ -71,15 +71,16 @@ def fit(
     force: Force = False,
 ) -> None:
     """Fit a distilled classifier on labels, and report its agreement on unseen prompts and unseen data sets."""
+    from sft_toolkit.shards.whole_folder import require_free
     from sft_toolkit.stages.grade.fit import fit_grader
     from sft_toolkit.stages.grade.labels import LabelColumn, parse_levels
-    from sft_toolkit.stages.grade.model import KINDS, require_free
+    from sft_toolkit.stages.grade.model import DESCRIPTION, KINDS
 
     require_choice("--student", student, KINDS)
-    require_free(output, force)
+    require_free(output, DESCRIPTION, force=force)
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)
-    grader.write(output)
+    grader.write(output, force=force)
     _report_fit(report, counters, output, run.summary_format)
 
 

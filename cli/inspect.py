@@ -11,7 +11,7 @@ import typer
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
 from sft_toolkit.cli.pager import paged
-from sft_toolkit.cli.template_options import TemplateVariable, template_variables
+from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ def inspect(
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Renders records, and decodes the tokens of shards.")
     ] = None,
-    chat_template: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
-    ] = None,
+    chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
+    tools_in_system: ToolsInSystem = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
     no_pager: Annotated[bool, typer.Option("--no-pager", help="Do not page the output.")] = False,
@@ -50,8 +49,12 @@ def inspect(
     """
     if identity is not None and row is not None:
         raise UsageError(f"{identity} and --row {row}: both say what to show", "give one of them")
-    variables = template_variables(template_variable)
-    view = _view(what, identity, row or 0, record_reader(map, map_file), tokenizer, chat_template, variables, tokens)
+    rendering = {
+        "--chat-template": chat_template,
+        "--template-variable": template_variables(template_variable),
+        "--tools-in-system": tools_in_system,
+    }
+    view = _view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, tokens)
     if html is not None:
         _write_page(view, html)
     elif sys.stdout.isatty():
@@ -66,30 +69,21 @@ def _view(
     row: int,
     reader: RecordReader,
     tokenizer: Path | None,
-    chat_template: Path | None,
-    variables: dict[str, Any],
+    rendering: dict[str, Any],
     tokens: bool,
 ) -> View:
+    """`rendering` are the values of the options, by flag, that change how records are rendered."""
     from sft_toolkit.reporting.find import Sequence, find
     from sft_toolkit.reporting.record_view import record_view, rendered_view
     from sft_toolkit.reporting.shard_view import read_tokenizer, sequence_view
 
-    if tokenizer is None and chat_template is not None:
-        raise UsageError(
-            "--chat-template needs --tokenizer", "a template is rendered with a tokenizer's special tokens"
-        )
-    if tokenizer is None and variables:
-        raise UsageError("--template-variable needs --tokenizer", "records are shown unrendered without one")
+    given = next((flag for flag, value in rendering.items() if value), None)
+    if tokenizer is None and given is not None:
+        raise UsageError(f"{given} needs --tokenizer", "without one, records are shown as they stand")
     found = find(what, identity, row, reader)
     if isinstance(found, Sequence):
-        if chat_template is not None:
-            raise UsageError(
-                f"{what}: holds tokens, which --chat-template cannot change", "inspect the records instead"
-            )
-        if variables:
-            raise UsageError(
-                f"{what}: holds tokens, which --template-variable cannot change", "inspect the records instead"
-            )
+        if given is not None:
+            raise UsageError(f"{what}: holds tokens, which {given} cannot change", "inspect the records instead")
         return sequence_view(found, None if tokenizer is None else read_tokenizer(tokenizer), tokens)
     if tokenizer is None:
         if tokens:
@@ -97,7 +91,13 @@ def _view(
         return record_view(found)
     from sft_toolkit.chat import Renderer
 
-    return rendered_view(found, Renderer.from_folder(tokenizer, chat_template, variables=variables), tokens)
+    renderer = Renderer.from_folder(
+        tokenizer,
+        rendering["--chat-template"],
+        variables=rendering["--template-variable"],
+        tools_in_system=rendering["--tools-in-system"],
+    )
+    return rendered_view(found, renderer, tokens)
 
 
 def _write_page(view: View, path: Path) -> None:

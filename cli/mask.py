@@ -21,7 +21,7 @@ def mask(
         typer.Option(
             metavar="RULE",
             help="Which exact repeats of a failed call to mask. default: those that fail again with the same text; "
-            "strict: all; user-round: as default, but a user turn wipes the slate.",
+            "strict: all; user-round: as default, but a user turn clears earlier failures.",
         ),
     ] = "default",
     failure_pattern: Annotated[

@@ -9,7 +9,7 @@ import typer
 
 from sft_toolkit.cli.options import require_choice, stage_command
 from sft_toolkit.cli.run_and_report import execute
-from sft_toolkit.cli.template_options import TemplateVariable, template_variables
+from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
@@ -21,10 +21,9 @@ def render(
     tokenizer: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder in Hugging Face layout: tokenizer.json and its configuration.")
     ],
-    chat_template: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Jinja file in place of the tokenizer's chat template.")
-    ] = None,
+    chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
+    tools_in_system: ToolsInSystem = False,
     train: Annotated[
         str, typer.Option(metavar="TURNS", help="Assistant turns that carry loss: all, or last (the final message).")
     ] = "all",
@@ -59,7 +58,7 @@ def render(
     require_choice("--overlong", overlong, OVERLONG)
     stage = RenderStage(
         tokenizer=str(tokenizer),
-        chat_template=None if chat_template is None else str(chat_template),
+        chat_template=chat_template,
         train=train,
         train_empty_think=train_empty_think,
         per_exchange=per_exchange,
@@ -67,5 +66,6 @@ def render(
         overlong=overlong,
         date=date,
         template_variables=template_variables(template_variable),
+        tools_in_system=tools_in_system,
     )
     execute(stage, run)

@@ -8,6 +8,19 @@ import typer
 
 from sft_toolkit.errors import UsageError
 
+ChatTemplate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|NAME",
+        help="Jinja file in place of the tokenizer's chat template, or the name of one of its templates.",
+    ),
+]
+ToolsInSystem = Annotated[
+    bool,
+    typer.Option(
+        "--tools-in-system", help="Write declared tools into the system prompt where the template leaves them out."
+    ),
+]
 TemplateVariable = Annotated[
     list[str] | None,
     typer.Option(

@@ -25,7 +25,11 @@ def verify(
     ] = "tools",
     mismatch: Annotated[
         str,
-        typer.Option(metavar="POLICY", help="strip: drop the reasoning, keep the turn; quarantine: drop the record."),
+        typer.Option(
+            metavar="POLICY",
+            help="What fails. strip: the reasoning is removed, the turn stays; quarantine: the record is rejected, as "
+            "in the Kolibri report.",
+        ),
     ] = "strip",
     all_turns: Annotated[
         bool, typer.Option("--all-turns", help="Check all reasoning before calls, not only what backfill wrote.")

@@ -25,6 +25,12 @@ def next_k_fit(lengths: ArrayLike, capacity: int, k: int = 256, *, short: int = 
     short, held: documents of up to `short` tokens may wait, `held` of them at a time; held=0 is plain Next-k-Fit
 
     Raises ValueError for a length outside the range or k < 1.
+
+    With two open bins of 10 tokens, 4 goes to 6 and closes that bin, 5 goes to 5, and 3 opens the third:
+
+    >>> packing = next_k_fit([6, 5, 4, 5, 3], capacity=10, k=2)
+    >>> [packing.documents[begin:end].tolist() for begin, end in zip(packing.offsets, packing.offsets[1:])]
+    [[0, 2], [1, 3], [4]]
     """
     from sft_toolkit.packers.placement import place_next_k_fit
 

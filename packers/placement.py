@@ -49,6 +49,8 @@ def _best_fit(bins: Int64s, still_open: int, length: int) -> int:
 @compiled
 def _put(bins: Int64s, place: int, free: int, which: int) -> None:
     """Write a bin's entry at `place` or as far to the left of it as its free space demands."""
+    # A bin only ever loses space, so its entry moves left and the rest of the array stays sorted: a shift of a few
+    # words, against sorting k entries again for every document.
     entry = free << 32 | which
     while place > 0 and bins[place - 1] > entry:
         bins[place] = bins[place - 1]
@@ -106,10 +108,13 @@ def _close_exactly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: 
     if free <= short and held[free] != NONE:
         bin_of[_release(held, behind, free)] = which
         return 1
+    # Down from the longest to half of `free`: each pair is seen once, by its longer document. The longest goes first
+    # because a long document has the fewest bins left that it fits; short ones will find a place later.
     for longer in range(min(short, free - 1), (free - 1) // 2, -1):
         shorter = free - longer
         if held[longer] == NONE or shorter > short or held[shorter] == NONE:
             continue
+        # Two of one length: the queue must hold a second document, or the first would be released twice.
         if longer == shorter and behind[held[longer]] == NONE:
             continue
         bin_of[_release(held, behind, longer)] = which
@@ -123,6 +128,8 @@ def _close_tightly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: 
     """Fill up to `free` tokens, longest held documents first, the last one or two exactly. Returns how many it took."""
     taken = 0
     length = _longest_held(held, free)
+    # Before each document that is taken, one or two are looked for that end the bin exactly. Longest first leaves the
+    # short ones, which can be combined in the most ways, for that last step.
     while length:
         exact = _close_exactly(held, behind, free, which, bin_of)
         if exact:
@@ -147,6 +154,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
     held, last, behind = np.full(short + 1, NONE, np.int32), np.empty(short + 1, np.int32), np.empty(n, np.int32)
     still_open = opened = waiting = came = 0
     while came < n or waiting:
+        # First the stream, document by document; then what is still held, as if it came last, longest first.
         if came < n:
             document, length = came, lengths[came]
             came += 1
@@ -162,6 +170,8 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
         if place < still_open:
             which, free = bins[place] & _BIN, bins[place] >> 32
         else:
+            # No bin takes it. If a bin must be closed for it, then the fullest: it has the least space to lose. The new
+            # bin enters at the right end of the array, and _settle moves it from there.
             if still_open == k:
                 waiting -= _close_tightly(held, behind, bins[0] >> 32, bins[0] & _BIN, bin_of)
                 still_open = _remove(bins, 0, still_open)
@@ -170,6 +180,8 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
             still_open += 1
         bin_of[document] = which
         free -= length
+        # A bin that the reserve can end exactly now is ended now. Left open it might take another document, after which
+        # nothing held fits; a full bin also frees its place among the k.
         if free and waiting:
             exact = _close_exactly(held, behind, free, which, bin_of)
             waiting -= exact

@@ -27,6 +27,14 @@ def window_plan(
 
     costs: int64[n], tokens squared
     deal: deal groups to steps of equal cost; without it, groups fall to steps at random (one microbatch: no difference)
+
+    Eight sequences for two ranks, two microbatches a step. Sorted, the neighbours 9 and 8, 7 and 6, 4 and 3, 2 and 1
+    are the groups: no rank waits long for the other. The costliest group is dealt with the cheapest:
+
+    >>> costs = np.array([9, 1, 8, 2, 7, 3, 6, 4])
+    >>> steps = window_plan(costs, ranks=2, microbatches=2, buffer=4).epoch(0)
+    >>> costs[steps].tolist()
+    [[[2, 1], [8, 9]], [[6, 7], [3, 4]]]
     """
     arrange = _dealt if deal else _scattered
     return Plan(costs, ranks, microbatches, window=buffer, seed=seed, arrange=arrange)

@@ -67,4 +67,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{count} {'test' if count == 1 else 'tests'} skipped: {reason}")
     slow = [item for item in terminalreporter.stats.get("deselected", ()) if item.get_closest_marker("slow")]
     if slow:
-        terminalreporter.write_line(f"{len(slow)} slow tests left out; run them with -m slow")
+        terminalreporter.write_line(
+            f"{len(slow)} slow {'test' if len(slow) == 1 else 'tests'} left out; run with -m slow"
+        )

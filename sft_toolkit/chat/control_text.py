@@ -12,7 +12,9 @@ from sft_toolkit.chat.template import Messages, Tools
 from sft_toolkit.errors import RecordError
 
 _INERT = "\U0010fffb"
-_ALIASES = frozenset({"thinking", "reasoning_content"})
+ALIASES = frozenset({"thinking", "reasoning_content"})
+"""Keys of a message, as templates are given it, that repeat its reasoning."""
+
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 Range = tuple[int, int]
@@ -62,7 +64,7 @@ class ControlText:
 
     def _held_by(self, messages: Messages, tools: Tools) -> bool:
         """Whether any text of theirs holds a control token: one search in all of it, encoded as JSON."""
-        values = [[value for key, value in message.items() if key not in _ALIASES] for message in messages]
+        values = [[value for key, value in message.items() if key not in ALIASES] for message in messages]
         return self._in_json.search(_encode([values, tools])) is not None
 
     def _bracketed(self, value: Any) -> Any:

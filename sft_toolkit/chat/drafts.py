@@ -6,17 +6,30 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from sft_toolkit.chat.control_text import ControlText
+from sft_toolkit.chat.control_text import ALIASES, ControlText
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
 from sft_toolkit.chat.span_trace import Traced
-from sft_toolkit.chat.template import ChatTemplate, tojson
-from sft_toolkit.chat.turns import Turn, TurnRules
+from sft_toolkit.chat.template import ChatTemplate, Messages, Tools, tojson
+from sft_toolkit.chat.tools_text import tools_in_system
+from sft_toolkit.chat.turns import Turn, TurnRules, common_length
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
+
+_SYSTEM = ("system", "developer")
+_OTHER_WORD = "\U0010fff9"
+
+
+class Given(NamedTuple):
+    """What a template is rendered with."""
+
+    messages: Messages
+    tools: Tools
+    variables: Mapping[str, Any]
+    before: Messages
 
 
 @dataclass(slots=True)
@@ -42,11 +55,20 @@ class Draft:
 class Drafter:
     """Renders with one template; its control tokens, probes and rules belong to that template."""
 
-    def __init__(self, template: ChatTemplate, control_text: ControlText, probes: Probes, rules: TurnRules) -> None:
+    def __init__(
+        self,
+        template: ChatTemplate,
+        control_text: ControlText,
+        probes: Probes,
+        rules: TurnRules,
+        tools_in_system: bool = False,
+    ) -> None:
+        """`tools_in_system`: declared tools that the template leaves out are written into the system prompt."""
         self._template = template
         self._control_text = control_text
         self._probes = probes
         self._rules = rules
+        self._tools_in_system = tools_in_system
 
     def draft(self, conversation: Conversation, own_variables: Mapping[str, Any]) -> Draft:
         """The text with its turns, or the RecordError that says why there is none."""
@@ -64,22 +86,70 @@ class Drafter:
         tools = prepare_tools(conversation)
         effort = {} if conversation.effort is None else {"effort": conversation.effort}
         variables = {**own_variables, **effort}
-        traced = self._template.trace(messages, tools, variables)
+        before = self._tools_prompt(messages, tools, notes)
+        traced = self._template.trace(messages, tools, variables, before=before)
         inert = self._control_text.inert_ranges(
-            messages, tools, partial(self._template.render, variables=variables), traced.text
+            [*before, *messages], tools, partial(self._template.render, variables=variables), traced.text
         )
+        notes["tools_not_rendered"] += self._leaves_out_tools(conversation, traced.text)
         self._require_calls(conversation)
         self._require_roles(conversation)
         self._require_results_apart(conversation)
         _require_text(traced, conversation)
+        foreign = self._foreign(conversation, traced, Given(messages, tools, variables, before))
         turns = [
-            self._rules.turn(traced, traced.of(index), conversation.messages)
+            self._rules.turn(traced, traced.of(index), conversation.messages, foreign.get(index, 0))
             for index, message in enumerate(conversation.messages)
             if message.role == "assistant"
         ]
         for turn in turns:
             _require_names(traced.text[turn.begin : turn.end], turn.message, conversation)
         return Draft(conversation, traced.text, turns, inert, notes)
+
+    def _tools_prompt(self, messages: Messages, tools: Tools, notes: Counter[str]) -> Messages:
+        """Write tools that the template leaves out into the system prompt of `messages`, or give one to go before."""
+        if not (tools and self._tools_in_system) or self._probes.writes_tools:
+            return []
+        notes["tools_in_system"] += 1
+        before = tools_in_system(messages, tools, self._probes.dialect.parts)
+        if before and not self._probes.writes_role("system", 0):
+            detail = "the chat template writes no system prompt that could hold the tools"
+            raise RecordError("role_not_rendered", detail, "choose another template")
+        return before
+
+    def _leaves_out_tools(self, conversation: Conversation, text: str) -> bool:
+        """Whether a declared tool is not in the text: never written by this template, or not in this conversation."""
+        if not conversation.tools:
+            return False
+        written = self._probes.writes_tools or self._tools_in_system
+        return not written or any(
+            name and not any(spelling in text for spelling in _spellings(name))
+            for name in map(_tool_name, conversation.tools)
+        )
+
+    def _foreign(self, conversation: Conversation, traced: Traced, given: Given) -> dict[int, int]:
+        """Of an answer that opens the conversation, by index: characters of its stretch that belong to no message.
+
+        What stands before its words is found by a second rendering with other words in their place.
+        """
+        first = next((index for index, message in enumerate(conversation.messages) if message.role not in _SYSTEM), 0)
+        if conversation.messages[first].role != "assistant":
+            return {}
+        stretch = traced.of(first)
+        said = traced.text[stretch.begin : stretch.end]
+        messages = [*given.messages]
+        messages[first] = _in_other_words(messages[first])
+        other = self._template.trace(messages, given.tools, given.variables, before=given.before)
+        place = other.of(first)
+        beginning = said[: common_length(said, other.text[place.begin : place.end])]
+        foreign, added = self._rules.foreign(beginning)
+        message = conversation.messages[first]
+        instructed = [earlier.text.strip() for earlier in conversation.messages[:first]]
+        only_calls = message.tool_calls and not (message.text or message.reasoning)
+        if (added.strip() and not only_calls) or any(text and text in added for text in instructed):
+            detail = f"the chat template writes other text into message {first}, which opens the conversation"
+            raise RecordError("message_not_traced", detail)
+        return {first: foreign}
 
     def _require_calls(self, conversation: Conversation) -> None:
         final = len(conversation.messages) - 1
@@ -107,6 +177,18 @@ class Drafter:
                 raise _role_not_rendered(index, role)
 
 
+def _in_other_words(message: dict[str, Any]) -> dict[str, Any]:
+    """The same message with an unlikely word in place of its reasoning, its content and the names of its calls."""
+    calls = message.get("tool_calls") or []
+    changed: dict[str, Any] = dict.fromkeys((key for key in ("reasoning", *ALIASES) if message.get(key)), _OTHER_WORD)
+    if message["content"] or not calls:
+        parts = isinstance(message["content"], list)
+        changed["content"] = [{"type": "text", "text": _OTHER_WORD}] if parts else _OTHER_WORD
+    if calls:
+        changed["tool_calls"] = [{**call, "function": {**call["function"], "name": _OTHER_WORD}} for call in calls]
+    return {**message, **changed}
+
+
 def _require_text(traced: Traced, conversation: Conversation) -> None:
     """Questions and tool results for which nothing was written must stand elsewhere in the text: merged, or as JSON."""
     written = traced.written
@@ -120,9 +202,18 @@ def _require_text(traced: Traced, conversation: Conversation) -> None:
 def _require_names(said: str, index: int, conversation: Conversation) -> None:
     """A turn holds the name of the tool once for each call of it."""
     for name, calls in Counter(call.name for call in conversation.messages[index].tool_calls).items():
-        spellings = {name, tojson(name)[1:-1], tojson(name, ensure_ascii=True)[1:-1]}
-        if sum(map(said.count, spellings)) < calls:
+        if sum(map(said.count, _spellings(name))) < calls:
             raise _calls_not_rendered(index)
+
+
+def _spellings(name: str) -> set[str]:
+    """The ways in which a template may write a name."""
+    return {name, tojson(name)[1:-1], tojson(name, ensure_ascii=True)[1:-1]}
+
+
+def _tool_name(tool: dict[str, Any]) -> str | None:
+    name = tool.get("function", tool).get("name")
+    return name if isinstance(name, str) else None
 
 
 def _calls_not_rendered(index: int) -> RecordError:

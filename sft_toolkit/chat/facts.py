@@ -16,13 +16,15 @@ from sft_toolkit.chat.turns import TurnRules
 class TemplateFacts:
     """`roles`: which roles' text is written. `generation_blocks_agree` is None where the template has none.
 
-    `parallel_calls`: several calls in one turn are all written. `history_reasoning`: reasoning before the last question
-    is kept. `effort`: the record's effort changes the text. `stops` is empty where a turn ends at the next role marker
-    or at an appended EOS; `history_stops` are endings that a template shows but a model must not produce. `writes_bos`:
-    the text begins with BOS; `adds_bos`: the tokenizer puts it there.
+    `tools`: the tools that a record declares are written. `parallel_calls`: several calls in one turn are all written.
+    `history_reasoning`: reasoning before the last question is kept. `effort`: the record's effort changes the text.
+    `stops` is empty where a turn ends at the next role marker or at an appended EOS; `history_stops` are endings that a
+    template shows but a model must not produce. `writes_bos`: the text begins with BOS; `adds_bos`: the tokenizer puts
+    it there.
     """
 
     dialect: Dialect
+    tools: bool
     tool_calls: bool
     parallel_calls: bool
     reasoning: bool
@@ -46,6 +48,7 @@ def template_facts(template: ChatTemplate, tokenizer: ChatTokenizer, probes: Pro
     said = tokenizer.control_text.pattern.sub("", preamble)
     return TemplateFacts(
         dialect=probes.dialect,
+        tools=probes.writes_tools,
         tool_calls=probes.writes_call(CallShape(1)) or probes.writes_call(CallShape(1, last=True)),
         parallel_calls=probes.writes_call(CallShape(2)),
         reasoning=probes.writes_reasoning(last=True),
@@ -56,7 +59,7 @@ def template_facts(template: ChatTemplate, tokenizer: ChatTokenizer, probes: Pro
         stops=rules.stops,
         history_stops=rules.history_stops,
         generation_blocks_agree=generation_blocks_agree(probes.probing, rules),
-        inserts_default_system=bool(said.removeprefix(bos).strip()),
+        inserts_default_system=bool(said.removeprefix(bos).strip()) and not probes.probing.always_tools,
         asks_for_date=template.asks_for_date,
         writes_bos=bool(bos) and preamble.startswith(bos),
         adds_bos=len(tokenizer.prefix) > 0,

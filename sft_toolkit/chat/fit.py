@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 from sft_toolkit.chat.drafts import Drafter
 from sft_toolkit.chat.facts import TemplateFacts, template_facts
+from sft_toolkit.chat.probe_words import DOCUMENTS
 from sft_toolkit.chat.probes import Probes
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.chat.tokens import ChatTokenizer
 from sft_toolkit.chat.turn_probes import find_rules
+from sft_toolkit.errors import ToolkitError
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """`train_empty_think`: an empty thinking block that a generation prompt would give is trained nonetheless.
+    `tools_in_system`: where the template leaves out declared tools, they are written into the system prompt.
+    """
+
+    train_empty_think: bool = False
+    tools_in_system: bool = False
 
 
 class Fit:
@@ -18,13 +31,24 @@ class Fit:
     Raises ToolkitError where the template cannot carry an exact mask.
     """
 
-    def __init__(self, template: ChatTemplate, tokenizer: ChatTokenizer, train_empty_think: bool) -> None:
+    def __init__(self, template: ChatTemplate, tokenizer: ChatTokenizer, options: FitOptions, for_tools: bool) -> None:
+        """`for_tools`: the template renders only records that declare tools."""
         self.template = template
         self.tokenizer = tokenizer
-        self.probes = Probes(template)
-        self.rules = find_rules(self.probes.probing, tokenizer.control_text.pattern, train_empty_think)
-        self.drafter = Drafter(template, tokenizer.control_text, self.probes, self.rules)
+        self.probes = _probes(template, for_tools)
+        self.rules = find_rules(self.probes.probing, tokenizer.control_text.pattern, options.train_empty_think)
+        self.drafter = Drafter(template, tokenizer.control_text, self.probes, self.rules, options.tools_in_system)
 
     @cached_property
     def facts(self) -> TemplateFacts:
         return template_facts(self.template, self.tokenizer, self.probes, self.rules)
+
+
+def _probes(template: ChatTemplate, for_tools: bool) -> Probes:
+    """A template that cannot do without documents (`rag`) is asked with one."""
+    try:
+        return Probes(template, for_tools)
+    except ToolkitError:
+        if "documents" not in template.reads:
+            raise
+        return Probes(template.with_variables({"documents": DOCUMENTS, **template.variables}), for_tools)

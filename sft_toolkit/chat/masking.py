@@ -87,8 +87,8 @@ class Masking:
             headers = [draft.text[span.begin : span.header_end] for _, span in trained]
             notes["turns_without_header"] += sum(header not in rules.headers for header in headers)
         notes["control_text"] += len(draft.inert)
-        first = conversation.messages[0].role
-        notes["inserted_default_system"] += facts.inserts_default_system and first not in ("system", "developer")
+        own_system = conversation.messages[0].role in ("system", "developer") or notes["tools_in_system"]
+        notes["inserted_default_system"] += facts.inserts_default_system and not own_system
         notes["effort_not_rendered"] += conversation.effort is not None and not facts.effort
         notes["fixed_date"] += self._fit.template.asks_for_date
 

@@ -29,18 +29,24 @@ TOOLS: list[dict[str, Any]] = [
         },
     }
 ]
+DOCUMENTS = [{"title": "A title", "text": "A text."}]
 
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """A template with the forms in which it is given its messages."""
+    """A template with the forms in which it is given its messages.
+
+    `always_tools`: it only ever renders records that declare tools, and so is asked with tools throughout.
+    """
 
     template: ChatTemplate
     dialect: Dialect
+    always_tools: bool = False
 
     def trace(self, conversation: Conversation, generation_prompt: bool = False, **variables: Any) -> Traced:
         messages = prepare(conversation, self.dialect, Counter())
-        return self.template.trace(messages, prepare_tools(conversation), variables, generation_prompt)
+        tools = prepare_tools(conversation) or (TOOLS if self.always_tools else None)
+        return self.template.trace(messages, tools, variables, generation_prompt)
 
     def said(self, conversation: Conversation, message: int) -> str:
         """All that the template writes for one message."""

@@ -21,6 +21,7 @@ from sft_toolkit.chat.probe_words import (
     result,
     user,
 )
+from sft_toolkit.chat.span_trace import Traced
 from sft_toolkit.chat.template import ChatTemplate
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError, ToolkitError
@@ -39,9 +40,9 @@ class CallShape:
 class Probes:
     """Answers about one template; each question is rendered once."""
 
-    def __init__(self, template: ChatTemplate) -> None:
+    def __init__(self, template: ChatTemplate, always_tools: bool = False) -> None:
         """Raises ToolkitError where the template writes no answer, or no answer apart from questions."""
-        self.probing = Probing(template, _find_dialect(template))
+        self.probing = _find_dialect(Probing(template, Dialect(), always_tools))
         _require_answers_apart(self.probing)
         self.writes_call = lru_cache(None)(self._writes_call)
         self.writes_role = lru_cache(None)(self._writes_role)
@@ -50,6 +51,11 @@ class Probes:
     @property
     def dialect(self) -> Dialect:
         return self.probing.dialect
+
+    def needed_variables(self, template: ChatTemplate) -> dict[str, Any]:
+        """What `template` cannot do without, and every record must bring: documents."""
+        probed = self.probing.template.variables
+        return {name: value for name, value in probed.items() if name not in template.variables}
 
     def _writes_call(self, shape: CallShape) -> bool:
         return _writes_call(self.probing, shape)
@@ -63,6 +69,14 @@ class Probes:
         later = [] if last else [user(), assistant()]
         try:
             return THOUGHT in self.probing.said(probe(user(), assistant(ANSWER, THOUGHT), *later), 1)
+        except RecordError:
+            return False
+
+    @cached_property
+    def writes_tools(self) -> bool:
+        """Whether the text holds the tools that a conversation declares."""
+        try:
+            return TOOL in self.probing.trace(probe(user(), assistant(), tools=TOOLS)).text
         except RecordError:
             return False
 
@@ -83,24 +97,50 @@ class Probes:
         return self.probing.mixes(called, 1, word)
 
     def preamble(self) -> str:
-        """What the template writes before the first message where no system message is given."""
-        traced = self.probing.trace(probe(user(), assistant()))
-        first = traced.stretches[0]
-        return traced.text[: first[0].begin] if first else ""
+        """What the template writes before the first message where no system message is given.
+
+        It may stand in the stretch of the first question; then it is what a second question has not.
+        """
+        try:
+            traced = self.probing.trace(probe(user(), assistant(), user(), assistant()))
+            second = _before_question(traced, 2)
+        except RecordError:
+            traced, second = self.probing.trace(probe(user(), assistant())), ""
+        stretches = traced.stretches[0]
+        if not stretches:
+            return ""
+        first = _before_question(traced, 0)
+        own = first.removesuffix(second) if first.endswith(second) else ""
+        return traced.text[: stretches[0].begin] + own
 
 
-def _find_dialect(template: ChatTemplate) -> Dialect:
-    dialect = _with_calls(template, Dialect(parts=_wants_parts(template)))
-    developer = _writes_role(Probing(template, dialect), "developer", 0)
-    return replace(dialect, developer_as_system=not developer)
+def _before_question(traced: Traced, message: int) -> str:
+    """What stands before the words of a question; nothing where it is not written in one place."""
+    try:
+        stretch = traced.of(message)
+    except RecordError:
+        return ""
+    before, _, said = traced.text[stretch.begin : stretch.end].partition(QUESTION)
+    return before if said or before else ""
 
 
-def _wants_parts(template: ChatTemplate) -> bool:
+def _find_dialect(probing: Probing) -> Probing:
+    """The same, in the forms that the template wants."""
+    probing = _with(probing, parts=_wants_parts(probing))
+    probing = _with_calls(probing)
+    return _with(probing, developer_as_system=not _writes_role(probing, "developer", 0))
+
+
+def _with(probing: Probing, **forms: bool) -> Probing:
+    return replace(probing, dialect=replace(probing.dialect, **forms))
+
+
+def _wants_parts(probing: Probing) -> bool:
     """Raises ToolkitError where the template takes neither text nor parts."""
     faults = []
     for parts in (False, True):
         try:
-            if ANSWER in Probing(template, Dialect(parts=parts)).said(probe(user(), assistant()), 1):
+            if ANSWER in _with(probing, parts=parts).said(probe(user(), assistant()), 1):
                 return parts
             faults.append("it leaves the answer out")
         except RecordError as fault:
@@ -118,13 +158,13 @@ def _require_answers_apart(probing: Probing) -> None:
             )
 
 
-def _with_calls(template: ChatTemplate, dialect: Dialect) -> Dialect:
+def _with_calls(probing: Probing) -> Probing:
     """The first way of giving tool calls that the template writes, else the usual one."""
     for text, null, short in itertools.product((False, True), repeat=3):
-        candidate = replace(dialect, text_arguments=text, null_content=null, short_ids=short)
-        if _writes_call(Probing(template, candidate), CallShape(1)):
+        candidate = _with(probing, text_arguments=text, null_content=null, short_ids=short)
+        if _writes_call(candidate, CallShape(1)):
             return candidate
-    return dialect
+    return probing
 
 
 def _writes_call(probing: Probing, shape: CallShape) -> bool:

@@ -17,7 +17,7 @@ class Span:
     Characters: the message's own text begins at `begin`, its header (what a generation prompt gives) ends at
     `header_end`, the model produces `pieces`, between which other messages may stand. Tokens: `tokens` are the ranges
     that belong to the pieces. `stop` is the text of the control token that ends the turn, "" where there is none.
-    `trained` tells whether it carries loss, `reasoning` whether the template wrote its reasoning (None: it has none).
+    `trained` says whether it carries loss, `reasoning` whether the template wrote its reasoning (None: it has none).
     """
 
     message: int
@@ -44,7 +44,7 @@ class Rendered:
 
     `input_ids` is int32[n], `loss_mask` bool[n]. A BOS that only the tokenizer adds, and an EOS that the template
     leaves out, are in `input_ids` alone. `inert` are characters whose control tokens were read as plain text.
-    `notes` counts what is worth telling.
+    `notes` counts what is worth knowing.
     """
 
     text: str

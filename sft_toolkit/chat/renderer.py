@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
@@ -12,15 +13,16 @@ import numpy as np
 
 from sft_toolkit.chat.drafts import Draft
 from sft_toolkit.chat.facts import TemplateFacts
-from sft_toolkit.chat.fit import Fit
+from sft_toolkit.chat.fit import Fit, FitOptions
 from sft_toolkit.chat.masking import Masking, Train
 from sft_toolkit.chat.probes import Probes
 from sft_toolkit.chat.rendered import Rendered
 from sft_toolkit.chat.template import DEFAULT_DATE, ChatTemplate, with_written_numbers
-from sft_toolkit.chat.tokenizer_folder import TokenizerFolder, read_template
+from sft_toolkit.chat.template_files import DEFAULT, TOOL_USE, Templates, choose, templates_digest
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder
 from sft_toolkit.chat.tokens import ChatTokenizer
 from sft_toolkit.chat.turns import TurnRules
-from sft_toolkit.chat.variables import record_variables, require_names, switches
+from sft_toolkit.chat.variables import TEMPLATE_KEY, Variables, record_variables, require_names, switches
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode_text
@@ -33,55 +35,83 @@ _FITS_KEPT = 64
 
 
 class Renderer:
-    """Renders conversations with one chat template and one tokenizer.
+    r"""Renders conversations with the chat templates of one folder, or with one of them, and one tokenizer.
 
-    `train`: "all" assistant turns of weight 1, or only the "last" message. `train_empty_think`: an empty thinking
-    block that a generation prompt would give is trained nonetheless. `today` is the date for a template that asks for
-    one. `variables` are given to the template beside messages and tools; a record's `chat_template_kwargs` and its
-    effort come after them and win. Raises UsageError for a variable that the template does not read.
+    Of several templates, that called tool_use takes the records that declare tools, and the default one all others,
+    unless a record's `chat_template_kwargs` name another. `train`: "all" assistant turns of weight 1, or only the
+    "last" message. `train_empty_think`: an empty thinking block that a generation prompt would give is trained
+    nonetheless. `today` is the date for a template that asks for one. `variables` are given to the template beside
+    messages and tools; a record's `chat_template_kwargs` and its effort come after them and win. `tools_in_system`:
+    declared tools that a template leaves out are written into the system prompt.
+
+    >>> from sft_toolkit.formats import parse_record
+    >>> renderer = Renderer.from_folder("sample_data/tokenizer")
+    >>> question = {"role": "user", "content": "1+1?"}
+    >>> answer = {"role": "assistant", "reasoning": "Two.", "content": "2"}
+    >>> rendered = renderer.render(parse_record({"messages": [question, answer]}))
+    >>> rendered.text
+    '<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n<think>\nTwo.\n</think>\n\n2<|im_end|>\n'
+    >>> renderer.tokenizer.decode(rendered.input_ids[rendered.loss_mask])
+    '<think>\nTwo.\n</think>\n\n2<|im_end|>'
     """
 
     def __init__(
         self,
         folder: TokenizerFolder,
-        chat_template: str | None = None,
+        templates: Templates,
         *,
         train: Train = "all",
         train_empty_think: bool = False,
         today: date = DEFAULT_DATE,
         variables: Mapping[str, Any] | None = None,
+        tools_in_system: bool = False,
     ) -> None:
-        source = chat_template if chat_template is not None else folder.require_template()
+        """Raises UsageError for a variable that no template reads, ToolkitError where a template is broken."""
         self._variables = with_written_numbers(dict(variables or {}))
         self._train: Train = train
-        self._train_empty_think = train_empty_think
+        self._options = FitOptions(train_empty_think, tools_in_system)
         require_names(self._variables)
-        self.template = ChatTemplate(source, folder.special_tokens, today, self._variables)
-        _require_read(self._variables, self.template)
-        self.tokenizer = ChatTokenizer(folder, source)
-        self._plain = Fit(self.template, self.tokenizer, train_empty_think)
-        self._fit_with = lru_cache(_FITS_KEPT)(self._make_fit)
+        self.templates = {
+            name: _compiled(name, source, folder.special_tokens, today, self._variables)
+            for name, source in templates.items()
+        }
+        self.template_digest = templates_digest(templates)
+        _require_read(self._variables, self.templates.values())
+        self.tokenizer = ChatTokenizer(folder, "\n".join(templates.values()))
+        self._fit = lru_cache(_FITS_KEPT)(self._make_fit)
+        self._main = self._fit(DEFAULT if DEFAULT in templates else min(templates), "{}")
 
     @classmethod
     def from_folder(cls, path: str | Path, chat_template: str | Path | None = None, **options: Any) -> Renderer:
-        """From a folder in Hugging Face layout, and a template file that replaces the folder's own.
+        """From a folder in Hugging Face layout, with its own templates, one of them by name, or a template file.
 
         Raises ToolkitError where tokenizer or template are missing, broken, or cannot carry an exact mask.
         """
         folder = TokenizerFolder.read(Path(path))
-        return cls(folder, None if chat_template is None else read_template(Path(chat_template)), **options)
+        return cls(folder, folder.templates_from(chat_template), **options)
+
+    def narrowed(self, name: str) -> Renderer:
+        """The same with one of its templates alone."""
+        only = copy.copy(self)
+        only.templates = {name: self.templates[name]}
+        only._main = self._fit(name, "{}")
+        return only
+
+    @property
+    def template(self) -> ChatTemplate:
+        return self._main.template
 
     @property
     def facts(self) -> TemplateFacts:
-        return self._plain.facts
+        return self._main.facts
 
     @property
     def probes(self) -> Probes:
-        return self._plain.probes
+        return self._main.probes
 
     @property
     def rules(self) -> TurnRules:
-        return self._plain.rules
+        return self._main.rules
 
     def render(self, conversation: Conversation) -> Rendered:
         """Raises RecordError where the conversation has no exact rendering with this template."""
@@ -123,21 +153,33 @@ class Renderer:
     def _draft(self, conversation: Conversation) -> tuple[Fit, Draft]:
         try:
             own = record_variables(conversation)
-            fit = self._fit_with(encode_text(switches(own))) if own else self._plain
+            name = self._chosen(own.pop(TEMPLATE_KEY, None), bool(conversation.tools))
+            fit = self._fit(name, encode_text(switches(own)))
         except RecordError as error:
-            return self._plain, Draft(conversation, error=error)
+            return self._main, Draft(conversation, error=error)
         draft = fit.drafter.draft(conversation, with_written_numbers(own))
         draft.notes["template_variables"] += bool(own)
-        draft.notes["template_variables_not_read"] += bool(own.keys() - self.template.reads)
+        draft.notes["template_variables_not_read"] += bool(own.keys() - fit.template.reads)
         return fit, draft
 
-    def _make_fit(self, own: str) -> Fit:
+    def _chosen(self, named: Any, has_tools: bool) -> str:
+        """The name of the template for a record, which may name it itself."""
+        name = choose(self.templates, has_tools) if named is None else named
+        if name is None or name not in self.templates:
+            asked = f"no chat template is called {named}" if named else "no chat template for records without tools"
+            known = ", ".join(sorted(self.templates))
+            raise RecordError("no_such_template", asked, f"there is {known}; --chat-template NAME takes one for all")
+        return str(name)
+
+    def _make_fit(self, name: str, own: str) -> Fit:
         """How turns begin and end may depend on the variables that a record brings: `own`, as JSON text."""
-        template = self.template.with_variables({**self._variables, **with_written_numbers(decode(own))})
+        template = self.templates[name].with_variables({**self._variables, **with_written_numbers(decode(own))})
         try:
-            return Fit(template, self.tokenizer, self._train_empty_think)
+            return Fit(template, self.tokenizer, self._options, for_tools=name == TOOL_USE)
         except ToolkitError as error:
-            raise RecordError("bad_template_variables", f"with {own}, {error.message}", error.hint) from error
+            if own != "{}":
+                raise RecordError("bad_template_variables", f"with {own}, {error.message}", error.hint) from error
+            raise _of_template(name, error) from error
 
     def _tokenised(self, drafts: list[tuple[Fit, Draft]]) -> Iterator[tuple[Conversation, Rendered | RecordError]]:
         encodings = iter(self.tokenizer.encode([draft.text for _, draft in drafts if draft.error is None]))
@@ -151,10 +193,22 @@ class Renderer:
             return error
 
 
-def _require_read(variables: Mapping[str, Any], template: ChatTemplate) -> None:
+def _compiled(name: str, source: str, special: Mapping[str, str], today: date, variables: Variables) -> ChatTemplate:
+    try:
+        return ChatTemplate(source, special, today, variables)
+    except ToolkitError as error:
+        raise _of_template(name, error) from error
+
+
+def _of_template(name: str, error: ToolkitError) -> ToolkitError:
+    return error if name == DEFAULT else ToolkitError(f"template {name}: {error.message}", error.hint)
+
+
+def _require_read(variables: Variables, templates: Iterable[ChatTemplate]) -> None:
     for name in variables:
-        if name not in template.reads:
-            known = ", ".join(template.readable) or "none"
+        if not any(name in template.reads for template in templates):
+            known = sorted({readable for template in templates for readable in template.readable})
             raise UsageError(
-                f"template variable {name}: the chat template reads none of that name", f"it reads {known}"
+                f"template variable {name}: the chat template reads no such name",
+                f"it reads {', '.join(known) or 'none'}",
             )

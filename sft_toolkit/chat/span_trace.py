@@ -67,7 +67,7 @@ class Traced:
 
 
 class Tracer:
-    """Marks of one rendering. `captured` tells that a mark went into output which the template might look at."""
+    """Marks of one rendering. `captured` says that a mark went into output which the template might look at."""
 
     def __init__(self, messages: list[dict[str, Any]]) -> None:
         self._indexes = {id(message): index for index, message in enumerate(messages)}

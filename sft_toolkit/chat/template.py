@@ -19,7 +19,7 @@ from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from sft_toolkit.chat.span_trace import FILTERS, Traced, Tracer, instrument
-from sft_toolkit.chat.tokenizer_folder import template_digest
+from sft_toolkit.chat.template_files import template_digest
 from sft_toolkit.errors import RecordError, ToolkitError
 
 DEFAULT_DATE = date(2026, 1, 1)
@@ -80,16 +80,22 @@ class ChatTemplate:
         return self._render({}, messages, tools, variables, generation_prompt)
 
     def trace(
-        self, messages: Messages, tools: Tools, variables: Mapping[str, Any], generation_prompt: bool = False
+        self,
+        messages: Messages,
+        tools: Tools,
+        variables: Mapping[str, Any],
+        generation_prompt: bool = False,
+        before: Messages | None = None,
     ) -> Traced:
-        """The text that `render` gives, with the stretch that each message wrote.
+        """The text that `render` gives of `before` and `messages`, with the stretch that each of `messages` wrote.
 
         Raises RecordError: `template_error`, or `untraceable_template` where the marks would change the text.
         """
         tracer = Tracer(messages)
-        marked = self._render(tracer.variables, messages, tools, variables, generation_prompt)
+        all_messages = [*(before or ()), *messages]
+        marked = self._render(tracer.variables, all_messages, tools, variables, generation_prompt)
         traced = tracer.read(marked)
-        if tracer.captured and traced.text != self.render(messages, tools, variables, generation_prompt):
+        if tracer.captured and traced.text != self.render(all_messages, tools, variables, generation_prompt):
             raise RecordError("untraceable_template", "the chat template measures or cuts what its message loop wrote")
         return traced
 

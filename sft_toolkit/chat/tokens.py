@@ -23,7 +23,7 @@ _GUARD = "\U0010fffa"
 
 
 class ChatTokenizer:
-    """A tokenizer for rendered conversations. `template_source` tells which added tokens are control tokens.
+    """A tokenizer for rendered conversations. `template_source` decides which added tokens are control tokens.
 
     Control tokens are the special ones and whatever else the vocabulary adds and the template writes (`<think>`).
     The post-processor is taken off: it would add special tokens and trim offsets.
@@ -33,6 +33,7 @@ class ChatTokenizer:
         self._folder = folder
         self._specification = _specification(folder)
         self._tokenizer = _tokenizer(self._specification)
+        # In this order: the post-processor is what adds a BOS, so the prefix is read off before it is removed.
         self.prefix = self._find_prefix()
         """Ids (int32) that this tokenizer puts before a text at inference: BOS, or nothing."""
         self._tokenizer.post_processor = None
@@ -84,6 +85,9 @@ class ChatTokenizer:
         located = Located.of(encoding)
         if not inert:
             return located
+        # Only the gaps are encoded again and spliced in: a long document with one quoted token costs one gap. A gap
+        # ends at live control tokens because merges never cross them: the text on either side is tokenised the same
+        # with or without the other.
         parts, done = [], 0
         for low, high in self._gaps_with(inert, located, len(text)):
             first, last = np.searchsorted(located.offsets[:, 0], (low, high))
@@ -94,6 +98,8 @@ class ChatTokenizer:
 
     def _gaps_with(self, inert: list[Range], located: Located, length: int) -> list[Range]:
         """What lies between two live control tokens, or before or after all of them, and holds inert characters."""
+        # A control token is live unless the inert range that begins at or before it reaches to its end. Bisection for
+        # all tokens together: comparing each with each range would be quadratic in control text.
         inert_begins, inert_ends = np.array(inert, np.int32).T
         begins, ends = located.offsets[np.isin(located.ids, list(self.control.values()))].T
         around = np.searchsorted(inert_begins, begins, "right") - 1
@@ -107,6 +113,8 @@ class ChatTokenizer:
 
         A tokenizer may treat the beginning of a text unlike that of a stretch (Metaspace puts a space before it).
         """
+        # The guard, a character for private use that no text is expected to hold, is one token. It stands for what
+        # came before, and is cut off again; text that holds it is refused, since it would look like the guard.
         guard = _GUARD if low else ""
         plain = Located.of(self._plain.encode(guard + text[low:high], add_special_tokens=False))
         if _GUARD in text[low:high] or np.isin(plain.ids, list(self.control.values())).any():
@@ -122,11 +130,14 @@ class ChatTokenizer:
             {**token, "special": token["content"] in self.control} for token in self._specification["added_tokens"]
         ]
         tokenizer = _tokenizer({**self._specification, "added_tokens": added, "post_processor": None})
+        # "special" for all of them, since this switch, which makes special tokens plain text, covers no other kind.
         tokenizer.encode_special_tokens = True
         tokenizer.add_tokens([AddedToken(_GUARD, normalized=False)])
         return tokenizer
 
     def _find_prefix(self) -> np.ndarray:
+        # What the encoding of any text begins with. Where tokenizer_config.json contradicts the post-processor
+        # (`add_bos_token`), the configuration wins.
         encoding = self._tokenizer.encode("x")
         special = encoding.special_tokens_mask
         added = encoding.ids[: special.index(0)] if 0 in special else []
@@ -139,6 +150,9 @@ class ChatTokenizer:
 
     def _require_exact_offsets(self) -> None:
         """A normaliser may fold, drop or insert characters: offsets must lead back to the text all the same."""
+        # A mask is only as exact as the offsets. A text with the hard cases (ligature, fraction, accents, Chinese,
+        # no-break space, runs of white space) around the control tokens shows once, when the tokenizer is opened,
+        # whether they hold; the alternative is a mask that is off by a character somewhere in the data.
         expected = list(self.control.items())[:_PROBED_TOKENS]
         words = "Über ﬁne ½ é 漢字 \u00a0 naïve\n\tx  y. "
         probe = "".join(f"{words}{text} " for text, _ in expected) + words
@@ -163,6 +177,7 @@ class Located:
     def __init__(self, ids: np.ndarray, offsets: np.ndarray) -> None:
         self.ids = ids
         self.offsets = offsets
+        # Ends are not promised to ascend, and bisection needs them to.
         self._reached = np.maximum.accumulate(offsets[:, 1])
 
     @classmethod

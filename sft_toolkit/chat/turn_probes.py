@@ -30,15 +30,23 @@ def find_rules(probing: Probing, control: re.Pattern[str], train_empty_think: bo
     `control` matches the control tokens of the tokenizer that goes with the template.
     """
     search = _Search(probing, control)
+    # Some templates end the last answer and earlier ones differently (gpt-oss: <|return|>, and <|end|> in history).
+    # The model must learn to produce the former; the latter, where history shows it instead, is not trained.
     stops = search.stops()
     history = search.last_control(search.history, 1)
     return TurnRules(
-        headers=tuple(sorted(search.headers(train_empty_think), key=lambda text: (-len(text), text))),
+        # Longest first: of headers that begin alike (with and without an empty thinking block) the longer must win.
+        headers=_longest_first(search.headers(train_empty_think)),
+        beginnings=_longest_first(set(search.beginnings())),
         stops=tuple(sorted(stops)),
         history_stops=tuple(sorted(history - stops)) if stops else (),
         trailing="" if stops else search.trailing(),
         control=control,
     )
+
+
+def _longest_first(texts: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(texts, key=lambda text: (-len(text), text)))
 
 
 def generation_blocks_agree(probing: Probing, rules: TurnRules) -> bool | None:
@@ -76,13 +84,19 @@ class _Search:
         """Control tokens that end the last answer, or the last call where answers have such a token."""
         answers = (probe(user(), assistant()), probe(user(), assistant(ANSWER, THOUGHT)))
         found = {stop for conversation in answers for stop in self.last_control(conversation, 1)}
+        # A call may end in a token of its own (Gemma: <|tool_response>). Where answers end in none, a call's last token
+        # is call syntax, such as a closing tag, and no stop; nor is one that also stands between two calls of a turn.
         if found:
-            found |= self.last_control(probe(user(), assistant(None, calls=1), tools=TOOLS), 1)
+            one, two = (probe(user(), assistant(None, calls=calls), tools=TOOLS) for calls in (1, 2))
+            between = self._said(two, 1).rpartition(f"{ARGUMENT}1")[0]
+            found |= {stop for stop in self.last_control(one, 1) if stop not in between}
         return found
 
     def last_control(self, conversation: Conversation, message: int) -> set[str]:
         """The control token that ends a message, ignoring white space; no token that the message itself holds."""
         said = self._said(conversation, message).rstrip()
+        # Only what follows the last word that the message itself holds can be its end: a template may write control
+        # tokens before it as well.
         words = [said.rfind(word) + len(word) for word in (ANSWER, ARGUMENT) if word in said]
         if not words:
             return set()
@@ -99,7 +113,7 @@ class _Search:
         A prompt that lets the model think gives as much of an answer as they share; one with an empty thinking block
         gives it wholly or not at all.
         """
-        beginnings = set(self._beginnings())
+        beginnings = set(self.beginnings())
         given = {
             common_beginning(prompt, beginning, self.control)
             for prompt in self._prompts(_THINKING_ON)
@@ -125,12 +139,15 @@ class _Search:
                 plain = self.probing.trace(probe(*messages, tools=tools), **variables)
             except RecordError:
                 continue
+            # Text without the prompt may end in something that the prompt replaces (Phi-3 writes EOS at the very end).
+            # So there are two readings: what differs, and all that follows the last message; headers() keeps what is
+            # the beginning of a real answer.
             differs = common_length(asked.text, plain.text)
             ends = [stretch.end for stretches in asked.stretches for stretch in stretches]
             yield asked.text[differs:]
             yield asked.text[min(differs, max(ends, default=differs)) :]
 
-    def _beginnings(self) -> Iterator[str]:
+    def beginnings(self) -> Iterator[str]:
         """What the template writes before an answer, whatever the answer: at the end, in history, after a tool."""
         places: tuple[tuple[list[Message], list[Message]], ...] = (
             ([user()], []),
@@ -138,6 +155,7 @@ class _Search:
             ([user(), assistant(None, calls=1), result(0)], []),
         )
         for (before, after), reasoned in itertools.product(places, (False, True)):
+            # Two answers that differ in their first letter: what their renderings share is written for any answer.
             first, second = (
                 self._said(
                     probe(*before, assistant(word, word if reasoned else None), *after, tools=TOOLS), len(before)

@@ -36,22 +36,25 @@ class Turn:
 class TurnRules:
     """What a template writes around what the model says, as `probes` found it.
 
-    `headers`: what a generation prompt can give, the longest first. `stops`: control tokens that end a turn, empty
+    `headers`: what a generation prompt can give, the longest first. `beginnings`: all that is written before what an
+    answer says, after a question, header included; the longest first. `stops`: control tokens that end a turn, empty
     where only the next role marker does. `history_stops`: other control tokens that earlier turns are shown with.
     `trailing`: white space that follows what the model says in a template without stop tokens; at the end of the text
     the model has to produce it, since EOS comes after it.
     """
 
     headers: tuple[str, ...]
+    beginnings: tuple[str, ...]
     stops: tuple[str, ...]
     history_stops: tuple[str, ...]
     trailing: str
     control: re.Pattern[str]
 
-    def turn(self, traced: Traced, stretch: Stretch, messages: list[Message]) -> Turn:
-        """Divide the stretch of an assistant message."""
+    def turn(self, traced: Traced, stretch: Stretch, messages: list[Message], foreign: int = 0) -> Turn:
+        """Divide the stretch of an assistant message, of which the first `foreign` characters belong to no message."""
         text = traced.text
-        begin = header_end = stretch.begin + len(self._header(text, stretch))
+        opening = stretch.begin + foreign
+        begin = header_end = opening + len(self._header(text, opening, stretch.end))
         pieces: list[Range] = []
         stop, foreign_stop = "", False
         for inner in stretch.inner:
@@ -65,14 +68,26 @@ class TurnRules:
             end, stop, foreign_stop = self._end(text, begin, stretch.end, goes_on)
             pieces.append((begin, end))
         produced = tuple((first, after) for first, after in pieces if after > first)
-        return Turn(stretch.message, stretch.begin, header_end, produced, stop, foreign_stop)
+        return Turn(stretch.message, opening, header_end, produced, stop, foreign_stop)
 
-    def _header(self, text: str, stretch: Stretch) -> str:
-        """The longest header that the stretch begins with; else as much of one as a prompt would have given."""
-        whole = next((header for header in self.headers if text.startswith(header, stretch.begin, stretch.end)), None)
+    def foreign(self, beginning: str) -> tuple[int, str]:
+        """Divide what precedes the words of an answer that opens a conversation.
+
+        Returns how much of it belongs to no message (BOS, or a system prompt of the template's own), and what stands
+        after the header that it does not write in answers to a question.
+        """
+        usual = next((usual for usual in self.beginnings if beginning.endswith(usual)), "")
+        if usual.strip() or not self.headers:
+            return len(beginning) - len(usual), ""
+        place, header = max(((beginning.rfind(header), header) for header in self.headers), key=_last_and_longest)
+        return (len(beginning), "") if place < 0 else (place, beginning[place + len(header) :])
+
+    def _header(self, text: str, begin: int, end: int) -> str:
+        """The longest header that text[begin:end] begins with; else as much of one as a prompt would have given."""
+        whole = next((header for header in self.headers if text.startswith(header, begin, end)), None)
         if whole is not None:
             return whole
-        said = text[stretch.begin : stretch.end]
+        said = text[begin:end]
         shared = (common_beginning(header, said, self.control) for header in self.headers)
         return max((part for part in shared if part.strip()), key=len, default="")
 
@@ -110,3 +125,8 @@ def common_length(first: str, second: str) -> int:
     """Number of characters that two texts begin with in common."""
     differing = (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
     return next(differing, min(len(first), len(second)))
+
+
+def _last_and_longest(found: tuple[int, str]) -> tuple[int, int]:
+    place, text = found
+    return place, len(text)

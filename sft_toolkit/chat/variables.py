@@ -14,6 +14,9 @@ from sft_toolkit.json_text import decode
 RECORD_KEY = "chat_template_kwargs"
 """Where TRL, SmolTalk2 and vLLM keep a record's own variables: an object, or JSON text of one."""
 
+TEMPLATE_KEY = "chat_template"
+"""The one of them that is for the renderer: the name of a template."""
+
 GIVEN = frozenset({"messages", "tools", "add_generation_prompt"})
 """What a template is given of the conversation itself."""
 

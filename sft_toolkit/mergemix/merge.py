@@ -59,11 +59,11 @@ def write_merges(
 
     Where `deferred`, no models: `MergeFolder.model` then makes each when needed. Raises ToolkitError as `soup` does.
     """
-    require_free(target, options.force)
+    require_free(target, SOURCES, force=options.force)
     require_distinct(sources.paths)
     require_outside(target, sources.paths)
     inputs = open_inputs(sources.paths, options.dtype)
-    with whole_folder(target, options.force) as folder:
+    with whole_folder(target, SOURCES, force=options.force) as folder:
         lines = [json_text.encode_text(mixture.to_json()) for mixture in mixtures]
         (folder / MIXTURES).write_text("\n".join(lines) + "\n", encoding="utf-8")
         specialists = {name: str(sources.specialists[name].resolve()) for name in sources.clusters}

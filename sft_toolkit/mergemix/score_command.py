@@ -24,7 +24,7 @@ _TAIL = 65_536
 
 
 class Scorer(Protocol):
-    """`name` tells it from others whose scores would mean something else; `is_loss`: its scores are better when low."""
+    """`name` is equal only where scores mean the same; `is_loss`: lower scores are better."""
 
     @property
     def name(self) -> str: ...

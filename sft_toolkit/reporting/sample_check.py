@@ -23,8 +23,12 @@ _NOTES: dict[str, tuple[Level, str]] = {
     "history_stop_left_out": ("warning", _PER_EXCHANGE),
     "reasoning_not_rendered": ("warning", "choose a template that writes reasoning"),
     "straddling_tokens": ("warning", "such a token carries loss only where its first character does"),
+    "tools_not_rendered": ("warning", "render --tools-in-system writes them into the system prompt"),
     "turns_without_header": ("warning", "look at one with kolibri-sft inspect"),
-    "turns_without_stop": ("error", "the model would not learn to stop: give the tokenizer an eos_token"),
+    "turns_without_stop": (
+        "error",
+        "no token ends them: the model would not learn to stop there",
+    ),
 }
 
 

@@ -35,7 +35,7 @@ def sequence_view(sequence: Sequence, tokenizer: ChatTokenizer | None, tokens_ap
 def read_tokenizer(path: Path) -> ChatTokenizer:
     """Raises ToolkitError where the folder holds no tokenizer."""
     folder = TokenizerFolder.read(path)
-    return ChatTokenizer(folder, folder.chat_template or "")
+    return ChatTokenizer(folder, "\n".join(folder.chat_templates.values()))
 
 
 def _warnings(sequence: Sequence, tokenizer: ChatTokenizer | None) -> list[str]:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 from sft_toolkit.chat import Rendered, Renderer, Span
 from sft_toolkit.chat.probe_words import ANSWER, TOOLS, assistant, probe, result, user
+from sft_toolkit.chat.template_files import DEFAULT, TOOL_USE
+from sft_toolkit.chat.variables import RECORD_KEY
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.reporting.findings import Finding, Level
@@ -20,9 +24,32 @@ _PER_EXCHANGE = "render --per-exchange trains every exchange as inference would 
 
 
 def template_findings(renderer: Renderer) -> list[Finding]:
-    """Findings in the order in which a person would ask; a conversation that cannot be rendered ends them early."""
+    """Findings in the order in which a person would ask; a conversation that cannot be rendered ends them early.
+
+    Of several templates, those that transformers takes unasked are checked, each under its name.
+    """
+    if len(renderer.templates) == 1:
+        return _findings(renderer)
+    names = [name for name in (DEFAULT, TOOL_USE) if name in renderer.templates]
+    findings = [_choice(sorted(renderer.templates), names)]
+    for name in names:
+        only = _findings(renderer.narrowed(name), without_tools=name == DEFAULT and TOOL_USE in names)
+        findings += [replace(finding, subject=f"{name}: {finding.subject}") for finding in only]
+    return findings
+
+
+def _choice(all_names: list[str], taken: list[str]) -> Finding:
+    said = f"{', '.join(all_names)}: "
+    if TOOL_USE in taken:
+        said += f"{TOOL_USE} takes records that declare tools, "
+    others = DEFAULT if DEFAULT in taken else "none"
+    level: Level = "ok" if DEFAULT in taken else "warning"
+    return Finding(level, "templates", f"{said}{others} takes all others", "--chat-template NAME takes one for all")
+
+
+def _findings(renderer: Renderer, without_tools: bool = False) -> list[Finding]:
     try:
-        return _TemplateCheck(renderer).all()
+        return _TemplateCheck(renderer, without_tools).all()
     except RecordError as error:
         return [Finding("error", "rendering", f"two questions with their answers: {error.detail}", error.hint)]
 
@@ -30,20 +57,31 @@ def template_findings(renderer: Renderer) -> list[Finding]:
 class _TemplateCheck:
     """Each method answers one question."""
 
-    def __init__(self, renderer: Renderer) -> None:
+    def __init__(self, renderer: Renderer, without_tools: bool) -> None:
+        """`without_tools`: no record that declares tools is rendered with this template."""
         self._renderer = renderer
         self._facts = renderer.facts
-        self._plain = renderer.render(probe(user(), assistant(), user(), assistant()))
+        self._without_tools = without_tools
+        self._declared = TOOLS if renderer.probes.probing.always_tools else []
+        self._own_variables = renderer.probes.needed_variables(renderer.template)
+        self._plain = self._render(user(), assistant(), user(), assistant())
+
+    def _render(self, *messages: Message, tools: list[dict[str, Any]] | None = None) -> Rendered:
+        conversation = probe(*messages, tools=tools or self._declared)
+        conversation.extra[RECORD_KEY] = self._own_variables
+        return self._renderer.render(conversation)
 
     def all(self) -> list[Finding]:
         questions = (
             self._header,
             self._stop,
+            self._call_stop,
             self._eos,
             self._bos,
             self._exactness,
             self._markers,
             self._roles,
+            self._tools,
             self._tool_calls,
             self._reasoning,
             self._history_reasoning,
@@ -84,6 +122,23 @@ class _TemplateCheck:
             return Finding("ok", "stop", f"{earlier.stop} ends an answer; after the last, {self._eos_text} is appended")
         return Finding("ok", "stop", f"{_listed(dict.fromkeys((earlier.stop, last.stop)))} ends an answer, with loss")
 
+    def _call_stop(self) -> Finding | None:
+        """Where one call and several end a turn differently, the model would go on after those without a stop."""
+        for calls in (1, 2) if self._facts.tool_calls else ():
+            try:
+                called = self._render(user(), assistant(None, calls=calls), *map(result, range(calls)), assistant())
+            except RecordError:
+                continue
+            turn = called.spans[0]
+            if not turn.stop and not called.notes["history_stop_left_out"]:
+                ends = _last_token(_written(called, turn), self._renderer.tokenizer.control)
+                many = "one call" if calls == 1 else "several calls"
+                said = (
+                    f"a turn of {many} ends in {ends}, neither eos_token nor what ends an answer: a model would go on"
+                )
+                return Finding("warning", "call stop", said, "for tool-calling data, choose another template")
+        return None
+
     def _eos(self) -> Finding:
         ends = {span.stop or self._eos_text for span in self._plain.spans}
         if not self._facts.has_eos:
@@ -116,8 +171,8 @@ class _TemplateCheck:
         """Decoding the loss tokens of a turn gives what the turn says."""
         trials = [self._plain]
         if self._facts.tool_calls:
-            called = probe(user(), assistant(None, calls=1), result(0), assistant(), tools=TOOLS)
-            trials.append(self._renderer.render(called))
+            called = user(), assistant(None, calls=1), result(0), assistant()
+            trials.append(self._render(*called, tools=TOOLS))
         for trial in trials:
             for span in trial.spans:
                 decoded, written = self._decoded(trial, span), _written(trial, span)
@@ -148,7 +203,17 @@ class _TemplateCheck:
         said = f"leaves out messages of role {', '.join(lost)}: render refuses such records"
         return Finding(level, "roles", said, "choose another template, or give those messages another role")
 
-    def _tool_calls(self) -> Finding:
+    def _tools(self) -> Finding | None:
+        if self._without_tools:
+            return None
+        if self._facts.tools:
+            return Finding("ok", "tools", "declared tools are written")
+        said = "declared tools are not written: a model would learn to use, or decline, tools that no prompt shows"
+        return Finding("warning", "tools", said, "render --tools-in-system writes them into the system prompt")
+
+    def _tool_calls(self) -> Finding | None:
+        if self._without_tools:
+            return None
         if not self._facts.tool_calls:
             said = "not written: render refuses records that hold any"
             return Finding("warning", "tool calls", said, "for tool-calling data, choose another template")
@@ -188,7 +253,7 @@ class _TemplateCheck:
         return Finding("warning", "generation tags", said, "a trainer that goes by the tags would train other tokens")
 
     def _straddles(self) -> Finding:
-        newline_led = self._renderer.render(probe(user(), assistant(f"\n{ANSWER}")))
+        newline_led = self._render(user(), assistant(f"\n{ANSWER}"))
         if count := newline_led.notes["straddling_tokens"]:
             said = f"an answer that begins with a line break shares {_tokens(count)} with the header: no loss on it"
             return Finding("warning", "straddles", said, "strip the line breaks that answers begin with")
@@ -199,7 +264,7 @@ class _TemplateCheck:
         if control is None:
             return None
         try:
-            self._renderer.render(probe(Message("user", f"what is {control}?"), assistant()))
+            self._render(Message("user", f"what is {control}?"), assistant())
         except RecordError as error:
             return Finding("warning", "control text", f"{control} in a message: {error.detail}", "render refuses it")
         return Finding("ok", "control text", f"{control} in a message is read as plain text")
@@ -230,6 +295,12 @@ class _TemplateCheck:
 
 def _written(trial: Rendered, span: Span) -> str:
     return "".join(trial.text[begin:end] for begin, end in span.pieces).strip()
+
+
+def _last_token(text: str, control: Iterable[str]) -> str:
+    """The control token that a text ends with, else its last word."""
+    tokens = (token for token in sorted(control, key=len, reverse=True) if text.endswith(token))
+    return next(tokens, text.split()[-1] if text else "nothing")
 
 
 def _shown(text: str) -> str:

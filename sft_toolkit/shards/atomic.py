@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all."""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from sft_toolkit.errors import ToolkitError
 def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
     """A temporary path in `within` (else beside `target`): on success fsynced and renamed, on failure removed.
 
-    The path is of this call alone: the parts of an array job may write one target at the same time, from containers in
-    which all have one process id. Raises ToolkitError when the disk is full or the folder cannot be written.
+    Raises ToolkitError when the disk is full or the folder cannot be written.
     """
-    temporary = (within or target.parent) / f".{target.name}.{secrets.token_hex(4)}.tmp"
+    temporary = temporary_path(target, within)
     try:
         yield temporary
         sync(temporary)
@@ -31,6 +30,15 @@ def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
         raise explained(fault, target) from fault
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def temporary_path(target: Path, within: Path | None = None) -> Path:
+    """A path in `within` (else beside `target`) for what is to be renamed to `target` once it is whole.
+
+    It is of this call alone: the parts of an array job may write one target at the same time, from containers in
+    which all have one process id.
+    """
+    return (within or target.parent) / f".{target.name}.{secrets.token_hex(4)}.tmp"
 
 
 def explained(fault: OSError, target: Path) -> ToolkitError:

@@ -14,7 +14,7 @@ from pathlib import Path
 from sft_toolkit.shards.whole_folder import require_free
 from sft_toolkit.souping.checkpoint import in_order
 from sft_toolkit.souping.soup import require_outside, soup
-from sft_toolkit.souping.writing import OutputOptions, Recipe, open_inputs
+from sft_toolkit.souping.writing import RECIPE, OutputOptions, Recipe, open_inputs
 
 Evaluate = Callable[[Path], float]
 """A model's score."""
@@ -37,7 +37,7 @@ def greedy_soup(
     lower_is_better: bool = False,
 ) -> Recipe:
     """Write the greedy soup to `target`; its recipe lists each step under "greedy". Equal scores go by name."""
-    require_free(target, options.force)
+    require_free(target, RECIPE, force=options.force)
     require_outside(target, paths)
     open_inputs(paths, options.dtype)
     steps: list[Step] = []

@@ -11,7 +11,7 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.shards.whole_folder import require_free, whole_folder
 from sft_toolkit.souping.checkpoint import in_order
 from sft_toolkit.souping.weights import weighted_mean
-from sft_toolkit.souping.writing import Advance, Blend, OutputOptions, Recipe, ignore, open_inputs, write_models
+from sft_toolkit.souping.writing import RECIPE, Advance, Blend, OutputOptions, Recipe, ignore, open_inputs, write_models
 
 
 def soup(
@@ -31,10 +31,10 @@ def soup(
     ordered = in_order(paths)
     ordered_weights = [weight_of[path] for path in ordered]
     combination = weighted_mean(ordered_weights)
-    require_free(target, options.force)
+    require_free(target, RECIPE, force=options.force)
     require_outside(target, paths)
     inputs = open_inputs(ordered, options.dtype)
-    with whole_folder(target, options.force) as folder:
+    with whole_folder(target, RECIPE, force=options.force) as folder:
         blend = Blend(folder, combination, ordered_weights, {"method": "weighted mean", **notes})
         (recipe,) = write_models(inputs, [blend], options, advance)
     return recipe

@@ -11,7 +11,7 @@ from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.language import VERDICT, count_verdict, require_language, verdict_record
-from sft_toolkit.teachers.leaks import quotes_call
+from sft_toolkit.teachers.leaks import leak_in
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
@@ -77,7 +77,9 @@ class BackfillStage(TeacherStage):
             return "empty"
         if len(written.split()) < self.min_words:
             return "too_short"
-        if any(quotes_call(written, call) for call in message.tool_calls):
+        leak = leak_in(written, message.tool_calls)
+        if leak is not None:
+            outcome.note(f"leaks: {leak}")
             return "leak"
         verdict = verdict_record(written, self.language, prompt)
         count_verdict(outcome, verdict, "backfilled")

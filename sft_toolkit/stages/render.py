@@ -26,11 +26,12 @@ DEFAULT_DATE = "2026-01-01"
 
 @dataclass(frozen=True)
 class RenderStage(Stage):
-    """`tokenizer` is a folder in Hugging Face layout, `chat_template` a file that replaces its template.
+    """`tokenizer` is a folder in Hugging Face layout, `chat_template` one of its templates or a file in their place.
 
-    `template_variables` are given to the template beside messages and tools. `date` (ISO) is given to a template that
-    asks for today's date. A document of more than `max_tokens` tokens is an
-    error, dropped, or truncated after its last whole trained turn that fits, as `overlong` says.
+    `template_variables` are given to the template beside messages and tools. `tools_in_system` writes declared tools
+    that a template leaves out into the system prompt. `date` (ISO) is given to a template that asks for today's date.
+    A document of more than `max_tokens` tokens is an error, dropped, or truncated after its last whole trained turn
+    that fits, as `overlong` says.
     Raises UsageError or ToolkitError where options, tokenizer and template do not go together.
     """
 
@@ -43,6 +44,7 @@ class RenderStage(Stage):
     overlong: str = "error"
     date: str = DEFAULT_DATE
     template_variables: Mapping[str, Any] = field(default_factory=dict)
+    tools_in_system: bool = False
 
     name: ClassVar[str] = "render"
 
@@ -62,6 +64,7 @@ class RenderStage(Stage):
             train_empty_think=self.train_empty_think,
             today=self._today,
             variables=self.template_variables,
+            tools_in_system=self.tools_in_system,
         )
 
     @property
@@ -81,7 +84,7 @@ class RenderStage(Stage):
         return {**super().options(), **self.facts()}
 
     def facts(self) -> dict[str, Any]:
-        return {"tokenizer": self._renderer.tokenizer.digest, "chat_template": self._renderer.template.digest}
+        return {"tokenizer": self._renderer.tokenizer.digest, "chat_template": self._renderer.template_digest}
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers build their own renderer: a compiled template does not pickle."""

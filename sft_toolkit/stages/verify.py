@@ -12,6 +12,7 @@ from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.backfill import BACKFILL
 from sft_toolkit.stages.language import VERDICT
 from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
+from sft_toolkit.teachers.leaks import leak_in
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 from sft_toolkit.teachers.stage import TeacherStage
@@ -20,7 +21,7 @@ from sft_toolkit.tool_calls.compare import difference
 
 VERIFY = "verify"
 STRIP, QUARANTINE = "strip", "quarantine"
-AGREES, DIFFERS = "agrees", "differs"
+AGREES, DIFFERS, LEAK = "agrees", "differs", "leak"
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,9 @@ class VerifyStage(TeacherStage):
     """Asks `votes` times per turn; more than half of the votes must derive the turn's calls.
 
     Where they do not, the reasoning is removed and the turn stays as it was (`strip`), or the record is rejected
-    (`quarantine`). A turn whose missing or unusable votes could decide otherwise rejects its record. Only reasoning
-    that `backfill` wrote is checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
+    (`quarantine`, as in the report). Reasoning that gives the call away fails unasked: the checker would only copy it.
+    A turn whose missing or unusable votes could decide otherwise rejects its record. Only reasoning that `backfill`
+    wrote is checked, unless `every_turn`. Raises UsageError for an unknown form or policy.
     """
 
     votes: int = 1
@@ -47,7 +49,8 @@ class VerifyStage(TeacherStage):
 
     def requests(self, conversation: Conversation) -> Iterator[Request]:
         for message in self._turns(conversation):
-            yield from self._questions(conversation, message)
+            if leak_in(message.reasoning or "", message.tool_calls) is None:
+                yield from self._questions(conversation, message)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         for conversation in self.each(batch, outcome, self._check):
@@ -60,7 +63,8 @@ class VerifyStage(TeacherStage):
             for message in turns:
                 self._count(outcome, message)
             if failed and self.mismatch == QUARANTINE:
-                outcome.drop(conversation, "call_not_derived", _sentence(failed[0]))
+                reason = LEAK if LEAK in failed[0].extra[VERIFY] else "call_not_derived"
+                outcome.drop(conversation, reason, _sentence(failed[0]))
                 continue
             for message in failed:
                 message.reasoning = None
@@ -70,6 +74,10 @@ class VerifyStage(TeacherStage):
 
     def _check(self, conversation: Conversation) -> Conversation:
         for message in self._turns(conversation):
+            leak = leak_in(message.reasoning or "", message.tool_calls)
+            if leak is not None:
+                message.extra[VERIFY] = {LEAK: leak}
+                continue
             answers = self._answers(conversation, message)
             usable = [reply for reply in answers if reply is not None and _is_usable(reply)]
             derived = [read_calls(reply, conversation.tools) or [] for reply in usable]
@@ -102,7 +110,7 @@ class VerifyStage(TeacherStage):
         return verdict
 
     def _count(self, outcome: Outcome, message: Message) -> None:
-        label = AGREES if _agreed(message) else DIFFERS
+        label = LEAK if LEAK in message.extra[VERIFY] else AGREES if _agreed(message) else DIFFERS
         for name in sorted({call.name for call in message.tool_calls}):
             outcome.split(name, label)
             for path in message.extra[VERIFY].get("differs_at", ()) if label == DIFFERS else ():
@@ -123,7 +131,7 @@ class VerifyStage(TeacherStage):
 
 
 def _agreed(message: Message) -> bool:
-    return _is_majority(message.extra[VERIFY])
+    return LEAK not in message.extra[VERIFY] and _is_majority(message.extra[VERIFY])
 
 
 def _is_majority(verdict: dict[str, Any]) -> bool:
@@ -161,4 +169,6 @@ def _distance(paths: list[str]) -> tuple[bool, int]:
 
 def _sentence(message: Message) -> str:
     verdict = message.extra[VERIFY]
+    if LEAK in verdict:
+        return f"the reasoning holds {verdict[LEAK]}"
     return f"{verdict['agree']} of {verdict['votes']} votes derive the call; others differ at {verdict['differs_at']}"

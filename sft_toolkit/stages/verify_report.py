@@ -6,9 +6,9 @@ from typing import Any
 
 from sft_toolkit.labelers.wilson import wilson_interval
 from sft_toolkit.stage import Counters
-from sft_toolkit.stages.verify import AGREES, DIFFERS
+from sft_toolkit.stages.verify import AGREES, DIFFERS, LEAK
 
-AGREEMENT_HEADER = ("tool", "turns", "agree", "rate", "95% from", "to", "differ at")
+AGREEMENT_HEADER = ("tool", "turns", "agree", "rate", "95% from", "to", "leak", "differ at")
 _SHOWN_PATHS = 3
 
 
@@ -17,7 +17,7 @@ def agreement_rows(counters: Counters) -> list[tuple[Any, ...]]:
     rows = []
     for tool, counts in sorted(counters.splits.items()):
         turns = counts[AGREES] + counts[DIFFERS]
-        paths = [f"{path} ({n})" for path, n in counts.most_common() if path not in (AGREES, DIFFERS)]
-        interval = wilson_interval(counts[AGREES], turns)
-        rows.append((tool, turns, counts[AGREES], counts[AGREES] / turns, *interval, ", ".join(paths[:_SHOWN_PATHS])))
+        paths = [f"{path} ({n})" for path, n in counts.most_common() if path not in (AGREES, DIFFERS, LEAK)]
+        rate = (counts[AGREES] / turns, *wilson_interval(counts[AGREES], turns)) if turns else (None, None, None)
+        rows.append((tool, turns, counts[AGREES], *rate, counts[LEAK], ", ".join(paths[:_SHOWN_PATHS])))
     return rows

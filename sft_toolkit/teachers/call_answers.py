@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sft_toolkit.conversation import ToolCall
-from sft_toolkit.formats.dialects import find_calls, find_objects
 from sft_toolkit.json_text import encode_text
+from sft_toolkit.teachers.answered_calls import answers_in
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 
@@ -23,7 +22,6 @@ _AS_JSON = (
     'Answer with JSON alone: {"calls": [{"name": "…", "arguments": {…}}]}, an empty list where no call follows. '
     "The tools are:\n"
 )
-_BETWEEN = re.compile(r"[\s,;`]*(?:json)?[\s,;`]*")
 
 
 def call_request(reasoning: str, tools: list[dict[str, Any]], form: str, sample: int) -> Request:
@@ -37,34 +35,15 @@ def call_request(reasoning: str, tools: list[dict[str, Any]], form: str, sample:
 
 
 def read_calls(reply: Reply, tools: Sequence[dict[str, Any]] = ()) -> list[ToolCall] | None:
-    """The calls of a reply, from its tool calls or else from its text in any dialect; None where it holds neither.
+    """The calls of a reply, from its tool calls or else from its text as people write them; None where it has neither.
 
-    Of several answers in a text the last one counts: a draft comes first. Calls that nothing but space or a comma parts
-    are one answer. An answer that calls nothing is an empty list where it says so as JSON, else None.
+    Of several answers in a text the last one counts: a draft comes first. An answer that calls nothing is an empty list
+    where it says so as JSON, else None.
     """
     if reply.tool_calls:
         return reply.tool_calls
-    answers = [*_called(reply.content, tools), *_empty(reply.content)]
+    answers = list(answers_in(reply.content, tools))
     return max(answers, key=lambda answer: answer[0])[1] if answers else None
-
-
-def _called(text: str, tools: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[ToolCall]]]:
-    """Where each answer that calls tools ends, and what it calls."""
-    calls: list[ToolCall] = []
-    end = 0
-    for found in find_calls(text, tools):
-        if calls and found.end != end and not _BETWEEN.fullmatch(text, end, found.begin):
-            yield end, calls
-            calls = []
-        calls.append(found.call.to_tool_call())
-        end = found.end
-    if calls:
-        yield end, calls
-
-
-def _empty(text: str) -> Iterator[tuple[int, list[ToolCall]]]:
-    """Where each answer of the form `{"calls": []}` ends."""
-    return ((found.end, []) for found in find_objects(text) if found.value.get("calls") == [])
 
 
 def _response_format(tools: list[dict[str, Any]]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class HttpTeacher:
         return await self._post("/chat/completions", chat_body(asking, request))
 
     async def rendered_by_server(self, body: Mapping[str, Any]) -> str | None:
-        """The prompt that the server makes of a chat body, where it has an endpoint that tells (llama.cpp, vLLM)."""
+        """The prompt that the server makes of a chat body, where it has an endpoint for that (llama.cpp, vLLM)."""
         root = self._url.removesuffix("/v1")
         applied = await self._probe(f"{root}/apply-template", body)
         if isinstance(applied, dict) and isinstance(applied.get("prompt"), str):

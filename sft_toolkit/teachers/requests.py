@@ -18,7 +18,7 @@ class Request:
     """One question, as OpenAI chat messages.
 
     `opener` opens the thinking block and is its first words; "" opens it and leaves the words to the teacher, None
-    leaves it to the teacher whether it thinks. `sample` tells apart questions that are otherwise the same. `options`
+    leaves it to the teacher whether it thinks. `sample` distinguishes questions that are otherwise the same. `options`
     are further fields of the request's body, such as response_format.
     """
 

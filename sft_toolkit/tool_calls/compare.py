@@ -33,6 +33,14 @@ def same_call(a: Call, b: Call, tools: Tools) -> bool:
 
     >>> same_call({"name": "pay", "arguments": {"sum": 5}}, {"name": "pay", "arguments": '{"sum": 5.0}'}, [])
     True
+    >>> same_call({"name": "pay", "arguments": {"sum": 5}}, {"name": "pay", "arguments": {"sum": "5"}}, [])
+    False
+
+    With a declaration, an argument that is left out equals its default:
+
+    >>> pay = {"name": "pay", "parameters": {"type": "object", "properties": {"currency": {"default": "EUR"}}}}
+    >>> same_call({"name": "pay", "arguments": {}}, {"name": "pay", "arguments": {"currency": "EUR"}}, [pay])
+    True
     """
     return canonical(a, tools) == canonical(b, tools)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from sft_toolkit.chat.tokenizer_folder import TokenizerFolder, template_digest
+from sft_toolkit.chat.template_files import template_digest, templates_digest
+from sft_toolkit.chat.tokenizer_folder import TokenizerFolder
 from sft_toolkit.shards.shard_folder import ShardFolder
 from sft_toolkit.training.options import ModelSource
 
@@ -28,10 +29,9 @@ def rendering_warnings(packed: Path, source: ModelSource) -> Iterator[str]:
             f"{packed}: rendered with another tokenizer than that of {origin}: "
             "the same id may be another token; render with the model's own"
         )
-    if folder.chat_template is None:
-        return
-    template = template_digest(folder.chat_template)
-    if rendered_with.get("chat_template", template) != template:
+    templates = folder.chat_templates
+    known = {templates_digest(templates), *map(template_digest, templates.values())}
+    if templates and rendered_with.get("chat_template", templates_digest(templates)) not in known:
         yield (
             f"{packed}: rendered with another chat template than that of {origin}: "
             "prompts would look other than in training; put the one that was used beside the model"

@@ -59,7 +59,7 @@ class Trainer:
         self.done = 0
 
     def resume(self, checkpoints: Checkpoints, step: int) -> None:
-        """Go on from the checkpoint of `step`."""
+        """Resume from the checkpoint of `step`."""
         checkpoints.load(step, self._model, self._optimizer)
         self.done = step
 

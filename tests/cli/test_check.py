@@ -22,6 +22,7 @@ ok       eos              <|im_end|> ends an answer
 ok       bos              none: the tokenizer names no bos_token
 ok       loss             decodes to what a turn says: kolibrianswer<|im_end|>
 ok       roles            system, developer, user, tool: all written
+ok       tools            declared tools are written
 ok       tool calls       written, also several in a turn
 ok       reasoning        written before the last answer
 ok       history          keeps reasoning of earlier exchanges
@@ -30,6 +31,7 @@ ok       generation tags  none, and none needed: turns are traced
 ok       straddles        no token lies across the bounds of a turn, line breaks included
 ok       control text     <|im_end|> in a message is read as plain text
 """
+WRITES_TOOLS = "{% for tool in tools or [] %}{{ tool | tojson }}{% endfor %}" + CHATML
 CALLING = {
     "id": "calls",
     "messages": [
@@ -52,9 +54,39 @@ def sample(path: Path, *records: dict[str, Any]) -> Path:
 
 
 def test_a_sound_template_is_told_line_by_line(run_cli: RunCli, tmp_path: Path) -> None:
-    done = run_cli("check", write_byte_tokenizer(tmp_path))
+    done = run_cli("check", write_byte_tokenizer(tmp_path, WRITES_TOOLS))
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode() == ALL_WELL
+
+
+def test_tools_that_a_template_never_writes_are_a_warning_and_counted_in_a_sample(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    tools = [{"name": "get", "parameters": {"type": "object", "properties": {}}}]
+    records = sample(tmp_path / "records.jsonl", {**CALLING, "tools": tools})
+    folder = write_byte_tokenizer(tmp_path / "tokenizer")
+    done = run_cli("check", folder, records)
+    assert done.returncode == 0
+    assert findings(done)["tools"][0] == "warning"
+    assert "tools_not_rendered: 1; render --tools-in-system" in done.stdout.decode()
+    written = run_cli("check", folder, records, "--tools-in-system")
+    assert "tools_in_system: 1" in written.stdout.decode() and "tools_not_rendered" not in written.stdout.decode()
+
+
+def test_each_template_that_is_taken_unasked_is_checked_under_its_name(run_cli: RunCli, tmp_path: Path) -> None:
+    folder = write_byte_tokenizer(tmp_path)
+    named = folder / "additional_chat_templates"
+    named.mkdir()
+    (named / "tool_use.jinja").write_text("{% for tool in tools %}{{ tool | tojson }}{% endfor %}" + CHATML)
+    (named / "rag.jinja").write_text("{% for text in documents %}{{ text }}{% endfor %}" + CHATML)
+    done = findings(run_cli("check", folder))
+    assert done["templates"][1].startswith(
+        "default, rag, tool_use: tool_use takes records that declare tools, default takes all others"
+    )
+    assert done["tool_use: tools"] == ("ok", "declared tools are written")
+    assert done["tool_use: stop"][0] == done["default: stop"][0] == "ok"
+    assert "default: tools" not in done and "rag: stop" not in done
+    assert findings(run_cli("check", folder, "--chat-template", "rag"))["stop"][0] == "ok"
 
 
 def test_answers_that_nothing_ends_are_an_error(run_cli: RunCli, tmp_path: Path) -> None:

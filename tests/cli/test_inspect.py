@@ -67,6 +67,7 @@ ulm
   tokens       141
   loss tokens  43 (30.5%)
   cost         19,881
+  notes        tools_not_rendered 1
   ⟦…⟧ carries loss
 
 ── 0 user · 13 tokens

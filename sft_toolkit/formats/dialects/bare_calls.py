@@ -1,4 +1,4 @@
-"""Calls without any mark, told from text only because all of the content is calls of declared tools.
+"""Calls without any mark, distinguished from text only because all of the content is calls of declared tools.
 
     [f(a=1), get weather.now(city="Oslo")]              ToolACE; names as they are declared, spaces and dots included
     {"name": "f", "parameters": {…}}                    Llama 3.1 and 3.2; several follow one another or stand in a list

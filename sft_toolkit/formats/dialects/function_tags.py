@@ -7,7 +7,7 @@
     </function>
 
 One line break on each side of a value belongs to the markup, all else to the value, whose type the declaration
-tells. `</parameter>` counts as a closing mark only where a parameter or the function ends with it, so that a value may
+gives. `</parameter>` counts as a closing mark only where a parameter or the function ends with it, so that a value may
 mention it. Templates: Qwen3-Coder's and Nemotron 3's tokenizers; Llama 3.1's prompt format for custom tools.
 """
 

@@ -4,7 +4,7 @@
     <parameter name="KEY">VALUE</parameter>
     </invoke>
 
-The tags may carry a prefix (`atem:`, `antml:`, `｜DSML｜`). The declaration tells the type of a value; DeepSeek's
+The tags may carry a prefix (`atem:`, `antml:`, `｜DSML｜`). The declaration gives the type of a value; DeepSeek's
 attribute string="true" makes it text, string="false" JSON. A line break goes from a value only where one stands on
 both sides.
 Wrappers: <function_calls>, <minimax:tool_call>, <atem:function_calls>, <｜DSML｜function_calls>; or none.

@@ -20,7 +20,7 @@ _OBJECT_BEGIN = re.compile(r"\{(?=\s*[\"'])")
 _LISTS = ("calls", "tool_calls", "function")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 # A text of nothing but opening brackets costs no more than so many readings of all of it.
-_READINGS = 20
+_READINGS = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,11 +34,14 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
     what it builds and keeps (a tokenizer, compiled schemas) serves all of that worker's tasks. The first error, in
     task order, ends the run and the tasks already begun. Raises ToolkitError when a worker process dies.
     """
+    # Two tasks are looked at before any process is made: many inputs are one block, for which a pool would not pay.
     first = list(itertools.islice(tasks, 2))
     tasks = itertools.chain(first, tasks)
     if workers <= 1 or len(first) < 2:
         yield from map(work, tasks)
         return
+    # Not fork: this process has threads (polars, pyarrow), and a forked child may inherit a lock that one of them held.
+    # The fork server is one clean interpreter that workers are forked from, where spawn would start one for each.
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("forkserver")
     stopping = context.Event()
@@ -47,6 +50,8 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         yield from in_order(tasks, lambda task: pool.submit(_run_task, task), Future.result, workers)
         pool.shutdown()
     except BaseException as end:
+        # Also for Ctrl-C, SIGTERM and a consumer that stops early (GeneratorExit). The event is set first: a worker
+        # that is between two tasks when the signal comes has nothing to interrupt, and would begin the next one.
         stopping.set()
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
@@ -58,6 +63,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         raise
 
 
+# What this worker process was started with. A global, because a pool hands its tasks to a plain function.
 _worker: dict[str, Any] = {}
 
 
@@ -84,9 +90,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
 def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
     """Workers leave Ctrl-C to the parent, end when it does, and do not multiply threads on top of processes."""
     _worker.update(work=work, stopping=stopping, busy=False)
+    # A terminal sends Ctrl-C to all processes of the group. If workers died of it, the parent would see a broken pool
+    # rather than the interrupt, and report that a worker was killed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    # One thread each: every worker already has a processor of its own. Set before `work` imports what reads these.
     for name in ("RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS"):
         os.environ[name] = "1"
     with contextlib.suppress(ImportError):
@@ -96,6 +105,8 @@ def _start_worker(work: Callable[[Any], Any], stopping: Event) -> None:
 
 
 def _end_with_parent() -> None:
+    # After a SIGKILL of the parent nobody sends these workers anything, and they would wait on their pipe for ever.
+    # os._exit, since sys.exit in a thread ends the thread alone.
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

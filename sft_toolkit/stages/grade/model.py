@@ -13,11 +13,12 @@ import numpy.typing as npt
 import xxhash
 
 import sft_toolkit
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import encode
-from sft_toolkit.shards.atomic import atomic_path, explained, write_text
+from sft_toolkit.shards.atomic import atomic_path, write_text
+from sft_toolkit.shards.whole_folder import whole_folder
 
-_DESCRIPTION, _ARRAYS = "grader.json", "student.safetensors"
+DESCRIPTION, _ARRAYS = "grader.json", "student.safetensors"
 KINDS = ("linear", "fasttext")
 
 
@@ -46,8 +47,8 @@ class Grader:
         grading = students()
         return grading.STUDENTS[self.student].probabilities(self.arrays, grading.prompts_of(texts))
 
-    def write(self, folder: Path) -> None:
-        """Write the folder; its description comes last and makes it count."""
+    def write(self, target: Path, *, force: bool = False) -> None:
+        """Write the folder, which appears when it is whole. Raises as `whole_folder` does."""
         from safetensors.numpy import save
 
         data = save(self.arrays)
@@ -61,14 +62,10 @@ class Grader:
             arrays=xxhash.xxh3_128_hexdigest(data),
             report=self.report,
         )
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as fault:
-            raise explained(fault, folder) from fault
-        (folder / _DESCRIPTION).unlink(missing_ok=True)
-        with atomic_path(folder / _ARRAYS) as temporary:
-            temporary.write_bytes(data)
-        write_text(folder / _DESCRIPTION, msgspec.json.format(encode(description)).decode() + "\n")
+        with whole_folder(target, DESCRIPTION, force=force) as folder:
+            with atomic_path(folder / _ARRAYS) as temporary:
+                temporary.write_bytes(data)
+            write_text(folder / DESCRIPTION, msgspec.json.format(encode(description)).decode() + "\n")
 
 
 def students() -> ModuleType:
@@ -87,12 +84,12 @@ def read_grader(folder: Path) -> Grader:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
-    path = folder / _DESCRIPTION
+    path = folder / DESCRIPTION
     try:
         description = msgspec.json.decode(path.read_bytes(), type=_Description)
         data = (folder / _ARRAYS).read_bytes()
         if xxhash.xxh3_128_hexdigest(data) != description.arrays:
-            raise ToolkitError(f"{folder / _ARRAYS}: not the file that {_DESCRIPTION} describes", "copy it again")
+            raise ToolkitError(f"{folder / _ARRAYS}: not the file that {DESCRIPTION} describes", "copy it again")
         arrays = load(data)
     except OSError as fault:
         raise ToolkitError(f"{fault.filename}: {fault.strerror}", "kolibri-sft grade fit writes it") from fault
@@ -101,11 +98,3 @@ def read_grader(folder: Path) -> Grader:
     if description.features != students().VERSION:
         raise ToolkitError(f"{path}: fitted on other features than this version computes", "fit again")
     return Grader(description.student, tuple(description.levels), arrays, description.report)
-
-
-def require_free(folder: Path, force: bool) -> None:
-    """Raise UsageError, before any work, where a student's folder may not be written."""
-    if folder.is_dir() and not any(folder.iterdir()):
-        return
-    if folder.exists() and not (force and (folder / _DESCRIPTION).is_file()):
-        raise UsageError(f"{folder}: exists", "use --force to replace a grader" if folder.is_dir() else "name a folder")

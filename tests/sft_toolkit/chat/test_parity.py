@@ -177,7 +177,7 @@ def explain(renderer: Renderer, rendered: Rendered, twin_mask: list[int]) -> Cou
 
 
 def name_difference(renderer: Renderer, rendered: Rendered, token: tuple[int, int], ours: bool) -> str:
-    """`token` are its characters, `ours` tells which of the two masks it is in."""
+    """`token` are its characters, `ours` says which of the two masks it is in."""
     text, (begin, end) = rendered.text, token
     span = max((span for span in rendered.spans if span.begin <= begin), key=lambda span: span.begin, default=None)
     if span is None:

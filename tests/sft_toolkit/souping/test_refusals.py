@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sft_toolkit.errors import ToolkitError
+from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.souping.soup import require_distinct, soup
 from sft_toolkit.souping.writing import OutputOptions, parse_size
-from tests.sft_toolkit.souping.checkpoints import CONFIG, bfloat16
+from tests.sft_toolkit.souping.checkpoints import CONFIG, bfloat16, read_patterns
 
 WriteCheckpoint = Callable[..., Path]
 
@@ -171,18 +172,19 @@ def test_a_checkpoint_given_twice(tmp_path: Path) -> None:
 
 def test_an_output_that_exists_or_holds_an_input(write_checkpoint: WriteCheckpoint, tmp_path: Path) -> None:
     path = write_checkpoint("models/a", {"w": bfloat16(1)})
-    with pytest.raises(ToolkitError, match="exists already"):
-        soup([path], [Fraction(1)], tmp_path / "models", OutputOptions())
-    with pytest.raises(ToolkitError, match="holds the input"):
+    with pytest.raises(ToolkitError, match=r"models: is not empty and holds no recipe.json"):
         soup([path], [Fraction(1)], tmp_path / "models", OutputOptions(force=True))
-    with pytest.raises(ToolkitError, match="no such folder"):
-        soup([path], [Fraction(1)], tmp_path / "absent" / "out", OutputOptions())
+    soup([path], [Fraction(1)], tmp_path / "out", OutputOptions())
+    with pytest.raises(ToolkitError, match="exists already"):
+        soup([path], [Fraction(1)], tmp_path / "out", OutputOptions())
+    with pytest.raises(ToolkitError, match="holds the input"):
+        soup([tmp_path / "out"], [Fraction(1)], tmp_path / "out", OutputOptions(force=True))
     assert path.is_dir()
 
 
 def test_an_old_output_is_replaced_only_with_force(write_checkpoint: WriteCheckpoint, tmp_path: Path) -> None:
     path = write_checkpoint("a", {"w": bfloat16(1)})
-    (tmp_path / "out").mkdir()
+    soup([path], [Fraction(1)], tmp_path / "out", OutputOptions())
     (tmp_path / "out" / "old").write_text("")
     soup([path], [Fraction(1)], tmp_path / "out", OutputOptions(force=True))
     assert not (tmp_path / "out" / "old").exists()
@@ -198,6 +200,22 @@ def test_a_link_as_an_old_output_is_replaced_and_what_it_leads_to_kept(
     soup([path], [Fraction(1)], tmp_path / "out", OutputOptions(force=True))
     assert not (tmp_path / "out").is_symlink() and (tmp_path / "out" / "recipe.json").is_file()
     assert (elsewhere / "model.safetensors").is_file()
+
+
+def test_of_two_soups_at_once_one_wins_whole_and_the_other_is_refused(
+    write_checkpoint: WriteCheckpoint, tmp_path: Path
+) -> None:
+    """The second begins and ends while the first one writes, beside what a killed pod has left."""
+    path, other = (write_checkpoint(name, {"w": bfloat16(number)}) for name, number in (("a", 1), ("b", 2)))
+    (tmp_path / f".out.{os.getpid()}.tmp").mkdir()
+
+    def meanwhile(elements: int) -> None:
+        soup([other], [Fraction(1)], tmp_path / "out", OutputOptions())
+
+    with pytest.raises(UsageError, match="out: another run has written it meanwhile"):
+        soup([path], [Fraction(1)], tmp_path / "out", OutputOptions(), meanwhile)
+    assert read_patterns(tmp_path / "out")["w"].tolist() == bfloat16(2)[1].tolist()
+    assert sorted(child.name for child in tmp_path.iterdir()) == [f".out.{os.getpid()}.tmp", "a", "b", "out"]
 
 
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "5 apples", "1e3"])

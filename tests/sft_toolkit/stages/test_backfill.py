@@ -4,10 +4,8 @@ import json
 
 import pytest
 
-from sft_toolkit.conversation import ToolCall
 from sft_toolkit.formats import parse_record
 from sft_toolkit.stages.backfill import BackfillStage
-from sft_toolkit.teachers.leaks import quotes_call
 from sft_toolkit.teachers.requests import Asking
 
 REASONING = "Der Nutzer möchte eine Einnahme von 16,20 Euro buchen, also brauche ich das Werkzeug für Einnahmen."
@@ -84,6 +82,8 @@ def test_the_writer_sees_the_tools_what_was_said_before_and_the_call_and_nothing
     [
         ({"content": 'Ich rufe also {"betrag": 16.2} auf, wie der Nutzer es möchte und verlangt.'}, "leak"),
         ({"content": "Der Nutzer möchte das, daher buche_einnahme(betrag=16.2) und nichts anderes."}, "leak"),
+        ({"content": "Der Nutzer möchte das buchen.\n<tool_call>\n<function=buche_einnahme>"}, "leak"),
+        ({"content": "Der Aufruf ist mir vorgegeben, also begründe ich ihn so gut ich kann."}, "leak"),
         ({"content": "Ja."}, "too_short"),
         ({"content": ""}, "empty"),
         ({"content": None, "refusal": "no"}, "refused"),
@@ -94,54 +94,11 @@ def test_what_is_no_good_leaves_the_turn_as_it_was_and_is_counted(run_cli, serve
     given = record("a")
     (row,), summary, _ = backfill(run_cli, serve, tmp_path, [given], [answer])
     assert "reasoning" not in row["messages"][1]
-    assert summary["notes"] == {f"turns: {kind}": 1}
+    assert {note: count for note, count in summary["notes"].items() if note[:6] != "leaks:"} == {f"turns: {kind}": 1}
     assert row["messages"][1]["tool_calls"][0]["function"]["arguments"] == {"betrag": 16.2}
 
 
-CALL = ToolCall("buche_einnahme", {"betrag": 5, "zweck": "Miete"})
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'so {"betrag": 5, "zweck": "Miete"} ist es',
-        'so {"zweck":"Miete",\n"betrag":5.0} ist es',
-        "so {'betrag': 5, 'zweck': 'Miete'} ist es",
-        "so {'zweck': 'Miete', 'betrag': 5} ist es",
-        'so {"name": "buche_einnahme", "arguments": {}} ist es',
-        "so buche_einnahme(5) ist es",
-        'so buche_einnahme (betrag=5, zweck="Miete") ist es',
-    ],
-)
-def test_a_call_is_quoted_whatever_the_order_spacing_or_quotes(text):
-    assert quotes_call(text, CALL)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Ich nehme buche_einnahme mit dem Betrag 5 und dem Zweck Miete.",
-        "Das Werkzeug buche_einnahme() passt.",
-        "Hier hilft buche_einnahme (das Werkzeug für Einnahmen) mit 5 und Miete.",
-        'Eine Antwort wie {"status": "ok"} ist zu erwarten.',
-        "{ unvollständig",
-    ],
-)
-def test_plain_words_are_no_quotation(text):
-    assert not quotes_call(text, CALL)
-
-
-def test_a_bare_word_that_stands_for_arguments_may_be_named():
-    call = ToolCall("suche", "Berlin", problem="arguments is not JSON")
-    assert not quotes_call("Der Nutzer fragt nach Berlin.", call)
-
-
-def test_a_call_without_arguments_is_not_quoted_by_an_empty_object():
-    assert not quotes_call("Das Ergebnis war {}.", ToolCall("liste", {}))
-
-
-@pytest.mark.parametrize("levels", [200, 900, 20_000])
-def test_a_text_that_nests_without_end_quotes_nothing_and_breaks_nothing(levels: int) -> None:
-    """As a model writes it that has lost itself."""
-    assert not quotes_call('{"a":' * levels + "1" + "}" * levels, CALL)
-    assert quotes_call(f"{json.dumps(CALL.arguments)} " + '{"a":' * levels, CALL)
+def test_what_was_given_away_is_counted_by_kind(run_cli, serve, tmp_path):
+    answers = [{"content": f"{REASONING} betrag: 16,2"}, {"content": f"{REASONING}\nbetrag: 16.2"}]
+    _, summary, _ = backfill(run_cli, serve, tmp_path, [record("a"), record("b")], answers)
+    assert summary["notes"] == {"leaks: its arguments name by name": 1, "turns: leak": 1, "turns: ok": 1}

@@ -18,7 +18,7 @@ from sft_toolkit.stages.grade.apply import GradeStage
 from sft_toolkit.stages.grade.collect import ColumnLabels, read_vote
 from sft_toolkit.stages.grade.fit import Report, fit_grader
 from sft_toolkit.stages.grade.labels import DEFAULT_LEVELS, LabelColumn, parse_levels, prompt_text, settle
-from sft_toolkit.stages.grade.model import read_grader, require_free
+from sft_toolkit.stages.grade.model import read_grader
 from sft_toolkit.stages.grade.rubric import default_examples, default_rubric, messages
 from sft_toolkit.teachers.replies import Reply
 
@@ -213,13 +213,3 @@ def test_a_folder_that_is_none_or_was_changed_is_refused(tmp_path: Path) -> None
     description.write_text("{}")
     with pytest.raises(ToolkitError, match="not a grader of this tool"):
         read_grader(tmp_path / "g")
-
-
-def test_a_folder_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
-    require_free(tmp_path / "new", force=False)
-    (tmp_path / "mine").mkdir()
-    require_free(tmp_path / "mine", force=False)
-    (tmp_path / "mine" / "thesis.txt").write_text("…")
-    for force in (False, True):
-        with pytest.raises(UsageError, match="exists"):
-            require_free(tmp_path / "mine", force=force)

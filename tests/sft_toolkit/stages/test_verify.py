@@ -179,3 +179,24 @@ def test_a_refusal_is_no_derivation_and_rejects_the_record(run_cli, serve, tmp_p
     answers = {given["messages"][-1]["reasoning"]: {"content": None, "refusal": "no"}}
     rows, summary, _ = verify(run_cli, serve, tmp_path, [given], answers)
     assert (rows, summary["rejected"]) == ([], {"no_answer": 1})
+
+
+@pytest.mark.parametrize("mismatch", ["strip", "quarantine"])
+def test_reasoning_that_gives_the_call_away_fails_unasked(run_cli, serve, tmp_path, shared, mismatch):
+    leaking, sound = bfcl_records(shared, "BFCL_v4_simple_python", 2)
+    (call,) = calls_of(leaking)
+    leaking["messages"][-1]["reasoning"] = f"Der Aufruf ist {call['name']}({json.dumps(call['arguments'])})."
+    for each in (leaking, sound):
+        del each["messages"][-1]["backfill"]
+    answers = {each["messages"][-1]["reasoning"]: native(calls_of(each)) for each in (leaking, sound)}
+    options = ("--all-turns", "--mismatch", mismatch, "--quarantine", tmp_path / "aside.jsonl")
+    rows, summary, server = verify(run_cli, serve, tmp_path, [leaking, sound], answers, *options)
+    assert len(server.requests()) == 1
+    assert summary["notes"] == {"turns: agrees": 1, "turns: leak": 1}
+    assert rows[-1]["messages"][-1]["reasoning"] == sound["messages"][-1]["reasoning"]
+    if mismatch == "strip":
+        assert "reasoning" not in rows[0]["messages"][-1]
+        assert rows[0]["messages"][-1]["verify"] == {"leak": "the call as an object or as code"}
+    else:
+        assert summary["rejected"] == {"leak": 1}
+        assert len(rows) == 1

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, DeepseekV3Config
 
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.mergemix.candidates import Mixture
+from sft_toolkit.mergemix.candidates import Candidate
 from sft_toolkit.mergemix.merge import Sources, write_merges
 from sft_toolkit.packers import FILLER, plan_for
 from sft_toolkit.souping.writing import OutputOptions
@@ -293,7 +293,7 @@ def test_specialists_merge_with_a_base_whose_configuration_was_written_long_ago(
     train(replace(options, source=ModelSource(checkpoint=base), recipe=Recipe(steps=1)))
     specialist = options.output / "model"
     assert json.loads((specialist / "config.json").read_text()) == old
-    mixture = Mixture("half", {"one": Fraction(1, 2), "two": Fraction(1, 2)})
+    mixture = Candidate("half", {"one": Fraction(1, 2), "two": Fraction(1, 2)})
     other = Path(shutil.copytree(specialist, tmp_path / "two"))
     sources = Sources(base, {"one": specialist, "two": other})
     write_merges(sources, [mixture], tmp_path / "merges", OutputOptions())
