@@ -19,6 +19,8 @@ INSTEAD = {
     r"mend|mends|mended": "fix",
     r"dear|dearer|dearest": "expensive",
 }
+PATTERN = re.compile(r"\s*rf?\"")
+"""A line of a regular expression, which may name any word that a text may hold."""
 
 
 def texts() -> list[Path]:
@@ -33,7 +35,7 @@ def test_a_word_that_the_field_does_not_use_is_nowhere(words: str) -> None:
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}"
         for path in texts()
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if pattern.search(line)
+        if pattern.search(line) and not PATTERN.match(line)
     ]
     assert not lines, f"say {INSTEAD[words]}: {lines}"
 

@@ -27,7 +27,7 @@ def tools_in_system(messages: Messages, tools: list[dict[str, Any]], parts: bool
     """Write the tools at the end of the system prompt that `messages` begin with, after an empty line.
 
     Where there is none, returns the messages that must stand in front: a system message of the tools alone. `parts`
-    tells whether the template takes content as a list of parts.
+    says whether the template takes content as a list of parts.
     """
     text = tools_text(tools)
     if not messages or messages[0]["role"] not in _SYSTEM:
