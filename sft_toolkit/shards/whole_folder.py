@@ -88,7 +88,7 @@ def _taken(target: Path) -> UsageError:
 
 
 def _identity(folder: Path, mark: str) -> tuple[int, int] | None:
-    """What distinguishes one writing of a folder from the next: its mark is written once. None for a folder that is free."""
+    """What distinguishes one writing of a folder from the next: its mark is written once. None for a free folder."""
     if _is_free(folder):
         return None
     found = folder.lstat() if folder.is_symlink() else (folder / mark).stat()
