@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
-from sft_toolkit.cli.options import Force, reading_command, stage_command
+from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import ToolkitError
 
@@ -70,6 +70,7 @@ def apply(
     edges: Annotated[Path, typer.Option(metavar="FILE", help="Edges that effort fit wrote.")],
     tokenizer: TokenizerFolder = None,
     length_column: LengthColumn = None,
+    seed: Seed = 0,
 ) -> None:
     """Label records by edges that effort fit has written."""
     from sft_toolkit.running.runner import run_stage
@@ -78,7 +79,7 @@ def apply(
     from sft_toolkit.stages.effort.lengths import length_source
 
     fitted = read_edges(edges)
-    summary = run_stage(EffortStage(length_source(tokenizer, length_column), fitted, run.seed), run)
+    summary = run_stage(EffortStage(length_source(tokenizer, length_column), fitted, seed), run)
     _tell_labels(summary, fitted, run, "the edges do not fit these records: fit on them, or effort label them")
 
 
@@ -89,6 +90,7 @@ def label(
     tokenizer: TokenizerFolder = None,
     length_column: LengthColumn = None,
     min_group: MinGroup = 20,
+    seed: Seed = 0,
 ) -> None:
     """Fit on the input and label it, in two passes; a pipe is kept in a temporary file in between.
 
@@ -98,7 +100,7 @@ def label(
     from sft_toolkit.stages.effort.label import fit_and_label
     from sft_toolkit.stages.effort.lengths import length_source
 
-    summary, fitted = fit_and_label(length_source(tokenizer, length_column), run, min_group)
+    summary, fitted = fit_and_label(length_source(tokenizer, length_column), run, min_group, seed)
     _tell_labels(summary, fitted, run, "many lengths are equal, or --min-group is too high")
 
 

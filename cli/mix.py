@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sft_toolkit.cli.console import print_table, print_warning
-from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.options import Seed, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import UsageError
 
@@ -42,6 +42,7 @@ def mix(
     concentration: Annotated[
         float, typer.Option(help="Of candidates: the higher, the nearer they are to the weights of FILE.")
     ] = 1.0,
+    seed: Seed = 0,
 ) -> None:
     """Mix data sets by weights or token budgets, whole records at a time.
 
@@ -55,11 +56,11 @@ def mix(
 
     wanted = read_mixture(mixture)
     if candidates is not None:
-        _write_candidates(wanted, candidates, concentration, run)
+        _write_candidates(wanted, candidates, concentration, seed, run)
         return
     if weights is not None:
         wanted = _reweighted(wanted, weights)
-    summary = run_mix(MixOptions(wanted, _measure(tokenizer, length_column), listed), run)
+    summary = run_mix(MixOptions(wanted, _measure(tokenizer, length_column), listed, seed), run)
     report_summary(summary, run)
     if run.summary_format == "text" and not summary.finished_before:
         _tell_accounts(summary.facts["mixture"])
@@ -97,7 +98,7 @@ def _reweighted(mixture: Mixture, named: str) -> Mixture:
     return mixture.reweighted(found[wanted].weights)
 
 
-def _write_candidates(mixture: Mixture, count: int, concentration: float, run: RunOptions) -> None:
+def _write_candidates(mixture: Mixture, count: int, concentration: float, seed: int, run: RunOptions) -> None:
     from sft_toolkit.json_text import encode
     from sft_toolkit.mergemix.candidates import sample_candidates
     from sft_toolkit.running.output_checks import check_stream_options
@@ -112,5 +113,5 @@ def _write_candidates(mixture: Mixture, count: int, concentration: float, run: R
     total = sum(mixture.weights.values())
     base = {name: weight / total for name, weight in mixture.weights.items()} if total else {}
     with open_sink(run.output) as write:
-        for candidate in sample_candidates(list(base), count, run.seed, concentration, base):
+        for candidate in sample_candidates(list(base), count, seed, concentration, base):
             write(encode(candidate.to_json()) + b"\n")

@@ -15,6 +15,7 @@ import typer
 
 from sft_toolkit.cli.array_job import part_of
 from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.names import CLI_NAMES
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +137,6 @@ def _shared(
     source_format: SourceFormat = "auto",
     map: Map = None,
     map_file: MapFile = None,
-    seed: Seed = 0,
     workers: Workers = 0,
     rows_per_shard: Annotated[
         int, _option("--rows-per-shard", text="Input rows per shard.", env="ROWS_PER_SHARD", min=1)
@@ -171,7 +171,6 @@ def _shared(
             context, inputs, source_format, map, map_file, workers, on_error, config, quiet, json, progress, debug
         ),
         output=output,
-        seed=seed,
         rows_per_shard=rows_per_shard,
         driver=driver,
         part=part,
@@ -179,16 +178,12 @@ def _shared(
         force=force,
         resume=resume,
         dry_run=dry_run,
-        options={name: _plain(value) for name, value in context.params.items() if name not in _UNRECORDED},
-        origins={name: _origin(context, name) for name in context.params},
+        origins=_origins(context),
     )
 
 
 # RunOptions is imported for type checkers alone: its module loads pyarrow.
 _NAMES = {"RunOptions": Any}
-_UNRECORDED = frozenset({"config", "quiet", "json", "progress", "debug", "inputs", "output", "force", "resume"})
-
-
 _BEFORE_OWN = ("context", "inputs", "output")
 
 
@@ -257,11 +252,13 @@ def _part(shard: str | None, output: str) -> tuple[int, int]:
     return part_of(shard)
 
 
+def _origins(context: typer.Context) -> dict[str, str]:
+    """Where each option's value came from, by the name that the option has below cli/."""
+    found = {name: _origin(context, name) for name in context.params}
+    return {**found, **{name: found[own] for name, own in CLI_NAMES.items() if own in found}}
+
+
 def _origin(context: typer.Context, name: str) -> str:
     source = context.get_parameter_source(name)
     names = {"COMMANDLINE": "flag", "ENVIRONMENT": "environment", "DEFAULT_MAP": "config file"}
     return names.get(source.name if source else "", "default")
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, bool, list)) or value is None else str(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.options import stage_command
+from sft_toolkit.cli.options import Seed, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def pack(
     labels: Annotated[
         bool, typer.Option("--labels", help="Add labels (-100: masked) and position_ids, for other trainers.")
     ] = False,
+    seed: Seed = 0,
 ) -> None:
     """Pack documents into sequences of a fixed capacity.
 
@@ -44,7 +45,7 @@ def pack(
     """
     from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 
-    options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, run.seed)
+    options = PackOptions(capacity, k, method, overlong, not no_shuffle, labels, seed)
     summary = run_pack(options, run)
     report_summary(summary, run)
     if run.summary_format == "text" and summary.facts:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from sft_toolkit.cli.options import ENV_PREFIX, require_choice, stage_command
+from sft_toolkit.cli.options import ENV_PREFIX, Seed, require_choice, stage_command
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _choice(
     rejudge: Annotated[
         bool, _option("--rejudge", text="Make no requests: judge the replies in the journal again; needs no --teacher.")
     ] = False,
+    seed: Seed = 0,
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.teachers.ask_then_judge import TeacherOptions, default_journal
@@ -104,7 +105,7 @@ def _choice(
 
     require_choice("--prefill", prefill, MODES)
     parameters = _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or [])
-    given = Asking(model, prefill, parameters, run.seed)
+    given = Asking(model, prefill, parameters, seed)
     replies = journal or default_journal(run.output)
     timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
     return TeacherChoice(

@@ -126,15 +126,42 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Stage(ABC):
-    """Base of all stages that work record by record.
+class StageOptions:
+    """Base of all stages: a frozen dataclass of the options that decide what comes out.
 
-    A stage is a frozen dataclass of its options, so that it pickles to any worker. What is expensive to build (a
-    tokenizer, compiled schemas) is a `cached_property` made from the options where the stage runs.
+    It is their one source: what a stage does, what is hashed and what a manifest states are read from its fields.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+
+    def options(self) -> dict[str, Any]:
+        """The options that decide what comes out, JSON-ready. Override where one names a file: its content counts."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
+
+    @cached_property
+    def options_hash(self) -> str:
+        """Hash of name, version and options: what provenance and `--resume` compare."""
+        return xxhash.xxh3_64_hexdigest(encode([self.name, self.version, self.options()]))
+
+    @property
+    def random_seed(self) -> int | None:
+        """The seed of all draws, None where nothing is drawn."""
+        return self.options().get("seed")
+
+    @property
+    def stamp(self) -> dict[str, Any]:
+        """This stage's entry in a record's provenance."""
+        return {"stage": self.name, "version": self.version, "options_hash": self.options_hash}
+
+
+@dataclass(frozen=True)
+class Stage(StageOptions, ABC):
+    """Base of all stages that work record by record.
+
+    It pickles to any worker. What is expensive to build (a tokenizer, compiled schemas) is a `cached_property` made
+    from the options where the stage runs.
+    """
 
     @abstractmethod
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Any]:
@@ -152,15 +179,6 @@ class Stage(ABC):
     def draws(self) -> bool:
         """True where results depend on record ids, so that a duplicate id is an error."""
         return False
-
-    @cached_property
-    def options_hash(self) -> str:
-        """Hash of name, version and options: what provenance and `--resume` compare."""
-        return xxhash.xxh3_64_hexdigest(encode([self.name, self.version, self.options()]))
-
-    def options(self) -> dict[str, Any]:
-        """The options that decide what comes out, JSON-ready. Override where one names a file: its content counts."""
-        return {option.name: getattr(self, option.name) for option in fields(self)}
 
     def facts(self) -> dict[str, Any]:
         """What the manifest is to hold beside the options: hashes of a tokenizer, of a template."""
@@ -182,8 +200,3 @@ class Stage(ABC):
                 continue
             result.provenance.append(self.stamp)
             yield result
-
-    @property
-    def stamp(self) -> dict[str, Any]:
-        """This stage's entry in a record's provenance."""
-        return {"stage": self.name, "version": self.version, "options_hash": self.options_hash}

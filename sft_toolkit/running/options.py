@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,13 +20,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What every stage command shares. `origins` says, per option, where its value came from."""
+    """What every stage command shares: where it reads, writes and runs.
+
+    None of it decides what rows hold. `origins` says of options of this class and of the stage's where their values
+    came from, as far as the caller knows.
+    """
 
     inputs: list[str] = field(default_factory=lambda: [STDIN])
     stdin_copy: Path | None = None
     output: str = STDIN
     reader: RecordReader = field(default_factory=RecordReader)
-    seed: int = 0
     workers: int = 0
     rows_per_shard: int = ROWS_PER_SHARD
     part: tuple[int, int] = (0, 1)
@@ -37,20 +40,12 @@ class RunOptions:
     dry_run: bool = False
     driver: str = "local"
     summary_format: str = "text"
-    options: dict[str, Any] = field(default_factory=dict)
-    origins: dict[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
     progress: Callable[[Progress], None] = lambda progress: None
 
     def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
         """Yield `work(task)` for each task, in order, from the chosen driver."""
         return run_ordered(self.driver, tasks, work, self.workers)
-
-    @property
-    def resolved_options(self) -> dict[str, Any]:
-        """Each option's value and where that came from, as the manifest states it."""
-        return {
-            name: {"value": value, "from": self.origins.get(name, "default")} for name, value in self.options.items()
-        }
 
     @property
     def goes_on(self) -> bool:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import ToolkitError
 from sft_toolkit.formats import RecordReader
+from sft_toolkit.running.folder_writer import FolderWork, fingerprint, write_folder
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.running.passes import input_blocks, no_records, read_batches
 from sft_toolkit.shards.atomic import write_text
-from sft_toolkit.shards.ids import IdLedger, shard_ids
+from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.jsonl import encode_row, open_sink
-from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest, rejection_lines
+from sft_toolkit.shards.output import BlockReport, OutputFolder, rejection_lines
 from sft_toolkit.shards.records import to_row
 from sft_toolkit.shards.schemas import RECORDS, kind_of
 from sft_toolkit.shards.sources import Block, Source
@@ -28,16 +28,6 @@ from sft_toolkit.shards.writer import describe, shard_writer
 from sft_toolkit.stage import Counters, Outcome, Rejection, Stage
 
 _ROWS_PER_STREAMED_BLOCK = 512
-
-
-class Indexed(Protocol):
-    """What becomes one shard; `index` counts from 0 and numbers that."""
-
-    @property
-    def index(self) -> int: ...
-
-
-Task = TypeVar("Task", bound=Indexed)
 
 
 def run_stage(stage: Stage, run: RunOptions) -> Summary:
@@ -51,8 +41,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     source = Source(run.inputs, run.stdin_copy)
     if not run.to_folder:
         return _run_to_stream(stage, run, source)
-    pins = _pins(stage, run, source)
-    return write_folder(stage.name, run, pins, partial(_write_shards, stage, run, source, pins))
+    return write_folder(_StageWork(stage, run, source))
 
 
 def require_output(run: RunOptions, *, known: bool) -> None:
@@ -74,54 +63,14 @@ def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
     """
     if run.to_folder:
         check_folder_options(run)
-        pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
-        OutputFolder(Path(run.output)).prepare(pins, force=run.force, resume=known)
+        OutputFolder(Path(run.output)).prepare(_fingerprint(stage, run), force=run.force, resume=known)
     else:
         check_stream_options(run)
 
 
 def forget_output(stage: Stage, run: RunOptions) -> None:
     """Take back that this part of a checked shard folder is finished: the same inputs now give other rows."""
-    pins = _pins(stage, run, Source(run.inputs, run.stdin_copy))
-    OutputFolder(Path(run.output)).forget(pins, run.part)
-
-
-def write_blocks(
-    folder: OutputFolder,
-    tasks: Iterable[Task],
-    work: Callable[[Task], BlockReport],
-    run: RunOptions,
-    discard: Callable[[Task], None] | None = None,
-) -> Iterator[BlockReport]:
-    """Run `work` on each task of this process's part whose shard is not there yet.
-
-    Yields the report of every finished block: in order, and then those that other parts of an array job finished
-    after they were passed over here, so that the last part to finish sees them all. `work` and `discard` (called on
-    what is passed over) are pickled to the workers.
-    """
-    job = partial(_unless_finished, folder, work, discard, run.part)
-    passed_over = []
-    for index, report in enumerate(run.drive(iter(tasks), job)):
-        if report is not None:
-            yield report
-        else:
-            passed_over.append(index)
-    yield from filter(None, map(folder.finished, passed_over))
-
-
-def _unless_finished(
-    folder: OutputFolder,
-    work: Callable[[Task], BlockReport],
-    discard: Callable[[Task], None] | None,
-    part: tuple[int, int],
-    task: Task,
-) -> BlockReport | None:
-    done = folder.finished(task.index)
-    if done is None and task.index % part[1] == part[0] and not folder.is_finished:
-        return work(task)
-    if discard is not None:
-        discard(task)
-    return done
+    OutputFolder(Path(run.output)).forget(_fingerprint(stage, run), run.part)
 
 
 def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RecordReader) -> Iterator[Any]:
@@ -145,60 +94,33 @@ def _block_to_shard(
     return report
 
 
-def write_folder(name: str, run: RunOptions, pins: dict[str, Any], write: Callable[[OutputFolder], Summary]) -> Summary:
-    """Call `write` with the run's output folder, made ready for a run that `pins` identify, unless that is finished.
+class _StageWork(FolderWork[Block]):
+    """The blocks of the source, of which the stage makes one shard each."""
 
-    What stops `write` once another part of an array job has finished the folder is no error: nothing is left to do,
-    and with its last shard that part took away the place for temporary files. Raises as `run_stage` does.
-    """
-    begun = time.monotonic()
-    check_folder_options(run)
-    folder = OutputFolder(Path(run.output))
-    if folder.prepare(pins, force=run.force, resume=run.goes_on):
-        try:
-            return write(folder)
-        except (OSError, ToolkitError):
-            if not folder.is_finished:
-                raise
-    return Summary(name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
+    def __init__(self, stage: Stage, run: RunOptions, source: Source) -> None:
+        super().__init__(stage, run)
+        self.kind = kind_of(stage.schema or RECORDS) or "records"
+        self.unique_ids = stage.draws
+        self._stage = stage
+        self._source = source
 
+    def inputs(self) -> list[Any]:
+        return self._source.fingerprints()
 
-def _write_shards(stage: Stage, run: RunOptions, source: Source, pins: dict[str, Any], folder: OutputFolder) -> Summary:
-    begun = time.monotonic()
-    for name, text in stage.side_files().items():
-        write_text(folder.path / name, text)
-    work = partial(_block_to_shard, stage, folder, run.quarantine, run.reader)
-    reports, counters, ledger = [], Counters(), IdLedger()
-    with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
-        blocks = Counted(source.blocks(run.rows_per_shard, Path(spool)))
-        for report in write_blocks(folder, blocks, work, run, discard=Block.discard):
-            reports.append(report)
-            counters.add(report.counters)
-            if stage.draws:
-                ledger.add(shard_ids(folder.shard_path(report.index)))
-            run.progress(counters)
-    complete = len(reports) == blocks.count
-    if complete and counters.records_in == 0:
-        raise no_records(run)
-    if complete:
-        kind = kind_of(stage.schema or RECORDS) or "records"
-        folder.complete(build_manifest(kind, pins, reports, counters, **_described(stage, run)))
-    tokens = sum(report.shard.tokens for report in reports)
-    seconds = time.monotonic() - begun
-    return Summary(stage.name, run.output, counters, seconds, tokens, len(reports), complete=complete)
+    def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[Block]:
+        for name, text in self._stage.side_files().items():
+            write_text(folder.path / name, text)
+        return self._source.blocks(self.rows_per_shard, spool)
 
+    def writer(self, folder: OutputFolder) -> Callable[[Block], BlockReport]:
+        return partial(_block_to_shard, self._stage, folder, self.run.quarantine, self.run.reader)
 
-class Counted(Generic[Task]):
-    """Tasks, with a memory of how many were given: a folder with as many shards is complete."""
+    @property
+    def discard(self) -> Callable[[Block], None]:
+        return Block.discard
 
-    def __init__(self, tasks: Iterator[Task]) -> None:
-        self._tasks = tasks
-        self.count = 0
-
-    def __iter__(self) -> Iterator[Task]:
-        for task in self._tasks:
-            self.count += 1
-            yield task
+    def finish(self, folder: OutputFolder, shards: list[Path]) -> dict[str, Any]:
+        return self._stage.facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,23 +190,6 @@ def _dry_run(stage: Stage, run: RunOptions) -> Summary:
     return Summary(f"{stage.name} (dry run)", "nothing", outcome.counters, time.monotonic() - begun)
 
 
-def _pins(stage: Stage, run: RunOptions, source: Source) -> dict[str, Any]:
-    """What must be the same for a run to be resumed."""
-    return {
-        "stage": stage.name,
-        "options_hash": stage.options_hash,
-        "rows_per_shard": run.rows_per_shard,
-        "quarantine": run.quarantine,
-        **run.reader.to_json(),
-        "inputs": source.fingerprints(),
-    }
-
-
-def _described(stage: Stage, run: RunOptions) -> dict[str, Any]:
-    return {
-        "stage": stage.name,
-        "stage_version": stage.version,
-        "options": run.resolved_options,
-        "seed": run.seed,
-        **stage.facts(),
-    }
+def _fingerprint(stage: Stage, run: RunOptions) -> dict[str, Any]:
+    inputs = Source(run.inputs, run.stdin_copy).fingerprints()
+    return fingerprint(stage, run, inputs, run.rows_per_shard)

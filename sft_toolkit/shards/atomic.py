@@ -57,6 +57,23 @@ def write_text(target: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_text_once(target: Path, text: str) -> bool:
+    """As `write_text`, unless the file is there already: of several writers at once one returns True."""
+    temporary = temporary_path(target)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        sync(temporary)
+        os.link(temporary, target)  # a link, unlike a rename, replaces nothing
+        sync(target.parent)
+    except FileExistsError:
+        return False
+    except OSError as fault:
+        raise explained(fault, target) from fault
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
 def sync(path: Path) -> None:
     """Force a file or a folder's entries to the disk."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -15,7 +15,7 @@ from typing import Any
 import sft_toolkit
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
-from sft_toolkit.shards.atomic import atomic_path, explained, write_text
+from sft_toolkit.shards.atomic import atomic_path, explained, write_text, write_text_once
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
 from sft_toolkit.shards.shard_folder import MANIFEST, PROGRESS
 from sft_toolkit.shards.writer import ShardInfo
@@ -69,7 +69,8 @@ class OutputFolder:
         finished, pinned = self.is_finished, self._pinned()
         if pinned is None and not finished:
             self.unfinished.mkdir(exist_ok=True)
-            write_text(self.unfinished / _PINS, encode_text(pins))
+            if not write_text_once(self.unfinished / _PINS, encode_text(pins)):
+                return self.prepare(pins, force=False, resume=resume)  # another process has begun here meanwhile
         elif pinned != _comparable(pins):
             raise begun_otherwise(self.path)
         return not finished

@@ -42,6 +42,10 @@ class TeacherStage(Stage):
         others = {option.name: getattr(self, option.name) for option in fields(self) if option.name not in _NOT_PLAIN}
         return {**others, "asking": self.asking.to_json()}
 
+    @property
+    def random_seed(self) -> int:
+        return self.asking.seed
+
     @cached_property
     def _replies(self) -> Replies:
         return Replies.load(Path(self.journal), self.part)

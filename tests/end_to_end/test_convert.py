@@ -271,19 +271,19 @@ def test_a_jsonl_file_appears_whole_and_is_replaced_only_by_force(run_cli: RunCl
 def test_flag_beats_environment_beats_config_file_beats_default(run_cli: RunCli, tmp_path: Path) -> None:
     source = write_records(tmp_path / "in.jsonl", [record(0)])
     config = tmp_path / "c.toml"
-    config.write_text('seed = 3\nworkers = 1\n[convert]\ndataset = "aus-der-datei"\nrows-per-shard = 7\n')
+    config.write_text('workers = 2\n[convert]\ndataset = "aus-der-datei"\nrows-per-shard = 7\n')
     result = run_cli(
         "convert", source, "-o", tmp_path / "out", "--config", config, "--rows-per-shard", "9",
-        environment={"KOLIBRI_SFT_SEED": "5"},
+        environment={"KOLIBRI_SFT_WORKERS": "1"},
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["seed"] == 5
-    assert manifest["options"]["seed"] == {"value": 5, "from": "environment"}
-    assert manifest["options"]["workers"] == {"value": 1, "from": "config file"}
+    assert manifest["seed"] is None
+    assert manifest["options"]["workers"] == {"value": 1, "from": "environment"}
     assert manifest["options"]["dataset"] == {"value": "aus-der-datei", "from": "config file"}
     assert manifest["options"]["rows_per_shard"] == {"value": 9, "from": "flag"}
-    assert manifest["options"]["shard"] == {"value": None, "from": "default"}
+    assert manifest["options"]["source_format"] == {"value": "auto", "from": "default"}
+    assert manifest["options"]["quarantine"] == {"value": False, "from": "default"}
 
 
 def test_a_config_file_with_an_unknown_option_is_refused(run_cli: RunCli, tmp_path: Path) -> None:

@@ -17,28 +17,30 @@ from sft_toolkit.stages.effort.lengths import LengthSource
 from sft_toolkit.stages.effort.store import LengthStore
 
 
-def fit_and_label(lengths: LengthSource, run: RunOptions, min_group: int = MIN_GROUP) -> tuple[Summary, FittedEdges]:
+def fit_and_label(
+    lengths: LengthSource, run: RunOptions, min_group: int = MIN_GROUP, seed: int = 0
+) -> tuple[Summary, FittedEdges]:
     """Fit on the inputs of the run and label them, or resume labelling where an earlier run has fitted.
 
     A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. Raises as
     `runner.run_stage` does.
     """
     if run.dry_run:
-        return _preview(lengths, run, min_group)
+        return _preview(lengths, run, min_group, seed)
     require_output(run, known=run.goes_on)
     edges = _kept_edges(lengths, run, min_group)
     if edges is not None:
-        return run_stage(EffortStage(lengths, edges, run.seed), run), edges
+        return run_stage(EffortStage(lengths, edges, seed), run), edges
     with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
         store = LengthStore()
         edges, _ = fit_edges(lengths, kept, store, min_group)
-        return run_stage(EffortStage(store.save(Path(folder), lengths), edges, run.seed), kept), edges
+        return run_stage(EffortStage(store.save(Path(folder), lengths), edges, seed), kept), edges
 
 
-def _preview(lengths: LengthSource, run: RunOptions, min_group: int) -> tuple[Summary, FittedEdges]:
+def _preview(lengths: LengthSource, run: RunOptions, min_group: int, seed: int) -> tuple[Summary, FittedEdges]:
     with readable_twice(run, DRY_RUN_ROWS) as kept:
         edges, counters = fit_edges(lengths, kept, min_group=min_group)
-        summary = run_stage(EffortStage(lengths, edges, run.seed), kept)
+        summary = run_stage(EffortStage(lengths, edges, seed), kept)
     summary.facts["fitted_on_first"] = counters.records_in
     return summary, edges
 

@@ -10,9 +10,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import xxhash
@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import encode
+from sft_toolkit.running.folder_writer import FolderWork, write_folder
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_stream_options
 from sft_toolkit.running.passes import no_records, readable_twice
-from sft_toolkit.running.runner import Counted, rejection_sink, write_blocks, write_folder
-from sft_toolkit.shards.ids import IdLedger, shard_ids
+from sft_toolkit.running.runner import rejection_sink
+from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.jsonl import open_sink
-from sft_toolkit.shards.output import OutputFolder, build_manifest, rejection_lines
+from sft_toolkit.shards.output import BlockReport, OutputFolder, rejection_lines
 from sft_toolkit.shards.schemas import kind_of
 from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder, rendering_of
 from sft_toolkit.shards.sources import Block, Source
-from sft_toolkit.stage import Counters, Rejection
-from sft_toolkit.stages.mix.choice import NOTE, Choice, choose
+from sft_toolkit.stage import Rejection, StageOptions
+from sft_toolkit.stages.mix.choice import NOTE, Account, Choice, choose
 from sft_toolkit.stages.mix.datasets import require_datasets
 from sft_toolkit.stages.mix.material import BlockNotes, Material, holds_tokens
 from sft_toolkit.stages.mix.mixture_file import Mixture
@@ -39,17 +40,28 @@ from sft_toolkit.stages.mix.pieces import Lines, Piece, PieceLines, PieceWriter,
 from sft_toolkit.stages.mix.record_rows import Measure, RecordRows
 from sft_toolkit.stages.mix.token_rows import TokenRows
 
-NAME, VERSION = "mix", 1
 _ROWS_PER_STREAMED_BLOCK = 512
 
 
 @dataclass(frozen=True)
-class MixOptions:
+class MixOptions(StageOptions):
     """What is mixed. `measure` counts the tokens of records; `listed` writes a list instead of the rows."""
 
     mixture: Mixture
     measure: Measure | None = None
     listed: bool = False
+    seed: int = 0
+
+    name: ClassVar[str] = "mix"
+
+    def options(self) -> dict[str, Any]:
+        identity = self.measure.identity if self.measure else {}
+        return {"mixture": self.mixture.to_json(), "seed": self.seed, "lengths": identity}
+
+    @cached_property
+    def options_hash(self) -> str:
+        """Of the options alone, so that records of earlier mixtures and new ones state the same provenance."""
+        return xxhash.xxh3_64_hexdigest(encode(self.options()))
 
 
 def run_mix(options: MixOptions, run: RunOptions) -> Summary:
@@ -64,50 +76,59 @@ def run_mix(options: MixOptions, run: RunOptions) -> Summary:
         mixing = _Mixing(options, kept)
         if run.dry_run:
             return mixing.preview()
-        return mixing.to_folder() if run.to_folder else mixing.to_stream()
+        return write_folder(mixing) if run.to_folder else mixing.to_stream()
 
 
-class _Mixing:
+class _Mixing(FolderWork[Piece]):
     """One run: the material, the first pass, and the two ways to write."""
 
     def __init__(self, options: MixOptions, run: RunOptions) -> None:
+        super().__init__(options, run)
         self._options = options
-        self._run = run
         self._begun = time.monotonic()
         self._source = Source(run.inputs, run.stdin_copy)
         self._material = self._open_material()
-        self._counters = Counters()
+        self._accounts: list[Account] = []
+        self.kind = kind_of(self._material.schema) or ""
+
+    def inputs(self) -> list[Any]:
+        return self._source.fingerprints()
+
+    def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[Piece]:
+        _, portions = self._first_pass(spool, folder.reject)
+        return pieces(portions, self.rows_per_shard)
+
+    def writer(self, folder: OutputFolder) -> PieceWriter:
+        return PieceWriter(self._material, folder)
+
+    @property
+    def discard(self) -> Callable[[Piece], None]:
+        return Piece.discard
+
+    def finish(self, folder: OutputFolder, shards: list[Path]) -> dict[str, Any]:
+        folders = sorted({Path(name).parent for name in self._source.inputs})
+        tokens = isinstance(self._material, TokenRows)
+        return {
+            "mixture": self._options.mixture.to_json(),
+            "lengths": self._material.identity,
+            "accounts": [account.to_json() for account in self._accounts],
+            **(rendering_of([ShardFolder(path) for path in folders if is_shard_folder(path)]) if tokens else {}),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        return {"mixture": [account.to_json() for account in self._accounts]}
+
+    def tokens(self, reports: list[BlockReport]) -> int:
+        return sum(account.got for account in self._accounts)
 
     def preview(self) -> Summary:
         with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
             choice, _ = self._first_pass(Path(spool), lambda index, rejections: None)
-        self._counters.records_out = int(choice.copies.sum())
-        return self._summary(choice, f"{NAME} (dry run)", "nothing")
-
-    def to_folder(self) -> Summary:
-        pins = self._pins()
-        return write_folder(NAME, self._run, pins, partial(self._write_shards, pins))
-
-    def _write_shards(self, pins: dict[str, Any], folder: OutputFolder) -> Summary:
-        run = self._run
-        with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
-            choice, portions = self._first_pass(Path(spool), folder.reject)
-            tasks = Counted(pieces(portions, run.rows_per_shard))
-            reports, ledger = [], IdLedger()
-            for report in write_blocks(folder, tasks, PieceWriter(self._material, folder), run, discard=Piece.discard):
-                ledger.add(shard_ids(folder.shard_path(report.index)))
-                self._counters.records_out += report.shard.rows
-                reports.append(report)
-                run.progress(self._counters)
-        complete = len(reports) == tasks.count
-        summary = self._summary(choice, NAME, run.output, len(reports), complete)
-        if complete:
-            kind = kind_of(self._material.schema) or ""
-            folder.complete(build_manifest(kind, pins, reports, self._counters, **self._described(choice)))
-        return summary
+        self.counters.records_out = int(choice.copies.sum())
+        return self._summary(f"{self.stage.name} (dry run)", "nothing")
 
     def to_stream(self) -> Summary:
-        run = self._run
+        run = self.run
         check_stream_options(run)
         ledger = IdLedger()
         with (
@@ -115,7 +136,7 @@ class _Mixing:
             open_sink(run.output) as write,
             rejection_sink(run) as write_rejected,
         ):
-            choice, portions = self._first_pass(
+            _, portions = self._first_pass(
                 Path(spool), lambda index, rejections: _write_lines(write_rejected, rejections)
             )
             tasks = pieces(portions, self._rows_per_block)
@@ -123,12 +144,12 @@ class _Mixing:
             for lines in run.drive(tasks, PieceLines(self._material, self._options.listed)):
                 ledger.add(lines.ids)
                 write(lines.data)
-                self._counters.records_out += len(lines.ids)
-                run.progress(self._counters)
-        return self._summary(choice, NAME, run.output)
+                self.counters.records_out += len(lines.ids)
+                run.progress(self.counters)
+        return self._summary(self.stage.name, run.output)
 
     def _open_material(self) -> Material:
-        mixture, seed = self._options.mixture, self._run.seed
+        mixture, seed = self._options.mixture, self._options.seed
         if holds_tokens(self._source):
             if self._options.measure is not None:
                 raise UsageError("token shards have lengths of their own", "leave out --tokenizer and --length-column")
@@ -137,14 +158,13 @@ class _Mixing:
             raise UsageError(
                 "budgets count tokens", "give --tokenizer DIR or --length-column NAME, or mix token shards"
             )
-        stamp = {"stage": NAME, "version": VERSION, "options_hash": xxhash.xxh3_64_hexdigest(encode(self._decisive()))}
-        return RecordRows(mixture, seed, self._options.measure, self._run.reader, stamp)
+        return RecordRows(mixture, seed, self._options.measure, self.run.reader, self._options.stamp)
 
     def _first_pass(
         self, spool: Path, rejected: Callable[[int, list[Rejection]], None]
     ) -> tuple[Choice, Iterator[Portion]]:
         """What is taken, and the portions of all blocks, read anew; the counters come to hold what is left out."""
-        run, ledger = self._run, IdLedger()
+        run, ledger = self.run, IdLedger()
         parts = [np.empty(0, NOTE)]
         datasets: set[str] = set()
         work = partial(_note, self._material, run.quarantine)
@@ -152,16 +172,18 @@ class _Mixing:
         for index, noted in enumerate(run.drive(self._source.blocks(self._rows_per_block, spool), work)):
             ledger.add(noted.ids)
             rejected(index, noted.outcome.rejections)
-            self._counters.add(noted.outcome.counters)
+            self.counters.add(noted.outcome.counters)
             parts.append(noted.notes)
             datasets |= noted.datasets
-            run.progress(self._counters)
-        if not self._counters.records_in:
+            run.progress(self.counters)
+        if not self.counters.records_in:
             raise no_records(run)
         require_datasets(self._options.mixture, datasets)
         choice = choose(np.concatenate(parts), self._options.mixture)
-        self._counters.rejected.update(choice.left_out)
-        self._counters.notes["copies"] = int(choice.copies.sum()) - int(np.count_nonzero(choice.copies))
+        self.counters.rejected.update(choice.left_out)
+        self.counters.notes["copies"] = int(choice.copies.sum()) - int(np.count_nonzero(choice.copies))
+        self.counters.notes = +self.counters.notes
+        self._accounts = choice.accounts
         return choice, self._portions(spool, choice.copies, [part["length"] for part in parts[1:]])
 
     def _portions(self, spool: Path, copies: NDArray[np.uint32], lengths: list[NDArray[np.int32]]) -> Iterator[Portion]:
@@ -173,46 +195,12 @@ class _Mixing:
 
     @property
     def _rows_per_block(self) -> int:
-        rows = self._run.rows_per_shard
-        return rows if self._run.to_folder else min(rows, _ROWS_PER_STREAMED_BLOCK)
+        rows = self.run.rows_per_shard
+        return rows if self.run.to_folder else min(rows, _ROWS_PER_STREAMED_BLOCK)
 
-    def _summary(self, choice: Choice, stage: str, output: str, shards: int = 0, complete: bool = True) -> Summary:
-        self._counters.notes = +self._counters.notes
-        tokens = sum(account.got for account in choice.accounts)
-        facts = {"mixture": [account.to_json() for account in choice.accounts]}
+    def _summary(self, stage: str, output: str) -> Summary:
         seconds = time.monotonic() - self._begun
-        return Summary(stage, output, self._counters, seconds, tokens, shards, complete=complete, facts=facts)
-
-    def _decisive(self) -> dict[str, Any]:
-        measure = self._options.measure
-        identity = measure.identity if measure else {}
-        return {"mixture": self._options.mixture.to_json(), "seed": self._run.seed, "lengths": identity}
-
-    def _pins(self) -> dict[str, Any]:
-        """What must be the same for a run to be resumed."""
-        return {
-            "stage": NAME,
-            "version": VERSION,
-            **self._decisive(),
-            "rows_per_shard": self._run.rows_per_shard,
-            "quarantine": self._run.quarantine,
-            **self._run.reader.to_json(),
-            "inputs": self._source.fingerprints(),
-        }
-
-    def _described(self, choice: Choice) -> dict[str, Any]:
-        folders = sorted({Path(name).parent for name in self._source.inputs})
-        tokens = isinstance(self._material, TokenRows)
-        return {
-            "stage": NAME,
-            "stage_version": VERSION,
-            "options": self._run.resolved_options,
-            "seed": self._run.seed,
-            "mixture": self._options.mixture.to_json(),
-            "lengths": self._material.identity,
-            "accounts": [account.to_json() for account in choice.accounts],
-            **(rendering_of([ShardFolder(path) for path in folders if is_shard_folder(path)]) if tokens else {}),
-        }
+        return Summary(stage, output, self.counters, seconds, self.tokens([]), facts=self.facts())
 
 
 def _note(material: Material, quarantine: bool, block: Block) -> BlockNotes:

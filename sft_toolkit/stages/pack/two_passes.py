@@ -7,6 +7,7 @@ packing follows; the second gathers tokens, one sequence at a time. Memory holds
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,16 +21,16 @@ from sft_toolkit.json_text import encode
 from sft_toolkit.packers import Packing, best_fit_decreasing, next_k_fit
 from sft_toolkit.packers.attention_cost import PackingStatistics, attention_costs, packing_statistics
 from sft_toolkit.packers.balance import DataSetMix
+from sft_toolkit.running.folder_writer import FolderWork, write_folder
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options
-from sft_toolkit.running.runner import write_blocks
 from sft_toolkit.shards.documents import DocumentReader
-from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
+from sft_toolkit.shards.output import OutputFolder
 from sft_toolkit.shards.packed_index import INDEX, write_index
 from sft_toolkit.shards.shard_folder import ShardFolder, rendering_of
-from sft_toolkit.stage import Counters
+from sft_toolkit.stage import Counters, StageOptions
 from sft_toolkit.stages.pack.scan import OVERLONG, Corpus, ScanOptions, scan_shards, shuffled
-from sft_toolkit.stages.pack.write import BlockWriter, blocks_of
+from sft_toolkit.stages.pack.write import BlockWriter, SequenceBlock, blocks_of
 
 METHODS = ("nkf", "bfd")
 DEFAULT_CAPACITY = 262_144
@@ -38,7 +39,7 @@ _WORTH_A_POOL = 1_000_000
 
 
 @dataclass(frozen=True)
-class PackOptions:
+class PackOptions(StageOptions):
     """What decides what comes out. `k` is the number of open bins, or, for bfd, of those carried between chunks."""
 
     capacity: int = DEFAULT_CAPACITY
@@ -50,7 +51,6 @@ class PackOptions:
     seed: int = 0
 
     name: ClassVar[str] = "pack"
-    version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -99,28 +99,58 @@ def run_pack(options: PackOptions, run: RunOptions) -> Summary:
     Raises UsageError and ToolkitError as `run_stage` does, and RecordError for an over-long document under
     `overlong="error"` where faults are not quarantined.
     """
-    begun = time.monotonic()
-    inputs = _token_folders(run)
-    rendering = rendering_of(inputs)
-    folder = OutputFolder(Path(run.output))
-    pins = _pins(options, run, inputs)
-    if not run.dry_run and not folder.prepare(pins, force=run.force, resume=run.goes_on):
-        return Summary(options.name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
-    planned = _first_pass(inputs, options, None if run.dry_run else folder, run)
-    facts = asdict(planned.statistics(options.capacity))
-    counters = planned.corpus.counters
-    if run.dry_run:
-        return Summary(f"{options.name} (dry run)", "nothing", counters, time.monotonic() - begun, facts=facts)
-    reports = _second_pass(planned, options, folder, run)
-    complete = len(reports) == -(-planned.packing.sequences // _sequences_per_shard(options, run))
-    if complete:
-        shards = [folder.shard_path(index) for index in range(len(reports))]
+    work = _Packing(options, run)
+    return work.preview() if run.dry_run else write_folder(work)
+
+
+class _Packing(FolderWork[SequenceBlock]):
+    """One run: the first pass makes the plan, of which the second writes a shard at a time."""
+
+    kind = "packed"
+    unique_ids = False  # of sequences; the shuffle looks at those of documents
+
+    def __init__(self, options: PackOptions, run: RunOptions) -> None:
+        super().__init__(options, run)
+        self._options = options
+        self._begun = time.monotonic()
+        self._folders = _token_folders(run)
+        self._rendering = rendering_of(self._folders)
+        self._planned: _Planned | None = None
+
+    @property
+    def rows_per_shard(self) -> int:
+        """Sequences: as many as the user said, but no more than about 1 GiB of them."""
+        return max(1, min(self.run.rows_per_shard, _TOKENS_PER_SHARD // self._options.capacity))
+
+    def inputs(self) -> list[Any]:
+        return [_fingerprint(folder) for folder in self._folders]
+
+    def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[SequenceBlock]:
+        planned = self._plan(folder)
+        return blocks_of(planned.corpus.documents, planned.packing, self.rows_per_shard)
+
+    def writer(self, folder: OutputFolder) -> BlockWriter:
+        return BlockWriter(folder, self._plan().reader, self._options.labels)
+
+    def finish(self, folder: OutputFolder, shards: list[Path]) -> dict[str, Any]:
+        planned = self._plan()
         write_index(folder.path / INDEX, shards, planned.mix(), planned.corpus.datasets)
-        described = {**_described(options, run), **rendering, "statistics": facts}
-        folder.complete(build_manifest("packed", pins, reports, counters, **described))
-    tokens = sum(report.shard.tokens for report in reports)
-    seconds = time.monotonic() - begun
-    return Summary(options.name, run.output, counters, seconds, tokens, len(reports), complete=complete, facts=facts)
+        return {"capacity": self._options.capacity, **self._rendering, "statistics": self.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        return asdict(self._plan().statistics(self._options.capacity))
+
+    def preview(self) -> Summary:
+        facts = self.facts()
+        seconds = time.monotonic() - self._begun
+        return Summary(f"{self.stage.name} (dry run)", "nothing", self.counters, seconds, facts=facts)
+
+    def _plan(self, folder: OutputFolder | None = None) -> _Planned:
+        """The first pass, the first time; what it rejects is listed in `folder`, if there is one."""
+        if self._planned is None:
+            self._planned = _first_pass(self._folders, self._options, folder, self.run)
+            self.counters.add(self._planned.corpus.counters)
+        return self._planned
 
 
 def _first_pass(
@@ -138,24 +168,8 @@ def _first_pass(
     return _Planned(corpus, Packing(order[packing.documents], packing.offsets), reader)
 
 
-def _second_pass(planned: _Planned, options: PackOptions, folder: OutputFolder, run: RunOptions) -> list[BlockReport]:
-    """Write the shards that are not there yet; the corpus' counters come to hold what is in all of them."""
-    blocks = blocks_of(planned.corpus.documents, planned.packing, _sequences_per_shard(options, run))
-    reports = []
-    for report in write_blocks(folder, blocks, BlockWriter(folder, planned.reader, options.labels), run):
-        reports.append(report)
-        planned.corpus.counters.add(report.counters)
-        run.progress(planned.corpus.counters)
-    return reports
-
-
 def _why_not(counters: Counters) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in counters.rejected.items()) or "is the input empty?"
-
-
-def _sequences_per_shard(options: PackOptions, run: RunOptions) -> int:
-    """As many as the user said, but no more than about 1 GiB of them."""
-    return max(1, min(run.rows_per_shard, _TOKENS_PER_SHARD // options.capacity))
 
 
 def _token_folders(run: RunOptions) -> list[ShardFolder]:
@@ -170,28 +184,6 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
     return folders
 
 
-def _pins(options: PackOptions, run: RunOptions, inputs: list[ShardFolder]) -> dict[str, Any]:
-    """What must be the same for a run to be resumed."""
-    return {
-        "stage": options.name,
-        "version": options.version,
-        "options": asdict(options),
-        "rows_per_shard": _sequences_per_shard(options, run),
-        "quarantine": run.quarantine,
-        "inputs": [_fingerprint(folder) for folder in inputs],
-    }
-
-
 def _fingerprint(folder: ShardFolder) -> dict[str, Any]:
     checksums = encode([shard["blake2b"] for shard in folder.manifest["shards"]])
     return {"rows": folder.rows, "shards": xxhash.xxh3_128_hexdigest(checksums)}
-
-
-def _described(options: PackOptions, run: RunOptions) -> dict[str, Any]:
-    return {
-        "stage": options.name,
-        "stage_version": options.version,
-        "options": run.resolved_options,
-        "seed": run.seed,
-        "capacity": options.capacity,
-    }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.shards.atomic import atomic_path, write_text
+from sft_toolkit.shards.atomic import atomic_path, write_text, write_text_once
 
 
 def test_two_writers_of_one_target_do_not_meet_also_where_they_share_a_process_id(tmp_path: Path) -> None:
@@ -36,3 +36,10 @@ def test_an_error_names_the_target_not_the_temporary_file(tmp_path: Path) -> Non
     with pytest.raises(ToolkitError) as caught:
         write_text(target, "x")
     assert caught.value.message == f"{target}: No such file or directory"
+
+
+def test_of_two_that_write_once_the_first_wins(tmp_path: Path) -> None:
+    target = tmp_path / "run.json"
+    assert write_text_once(target, "first")
+    assert not write_text_once(target, "second")
+    assert target.read_text() == "first" and list(tmp_path.iterdir()) == [target]

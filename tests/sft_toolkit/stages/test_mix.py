@@ -37,9 +37,13 @@ def mixture_of(tokens: int | None = None, max_epochs: int = 1, **ingredients: In
     return Mixture(ingredients, tokens, max_epochs)
 
 
-def mixed(mixture: Mixture, folder: Path, output: Path, **options: Any) -> tuple[Summary, list[dict[str, Any]]]:
+def mixed(
+    mixture: Mixture, folder: Path, output: Path, seed: int = 0, **options: Any
+) -> tuple[Summary, list[dict[str, Any]]]:
     """The summary and the rows of a mixture of token shards."""
-    summary = run_mix(MixOptions(mixture), RunOptions(inputs=[str(folder)], output=str(output), workers=1, **options))
+    summary = run_mix(
+        MixOptions(mixture, seed=seed), RunOptions(inputs=[str(folder)], output=str(output), workers=1, **options)
+    )
     rows = [row for path in ShardFolder(output).paths for row in pa.ipc.open_file(path).read_all().to_pylist()]
     return summary, rows
 
@@ -362,7 +366,7 @@ def test_a_budget_is_met_within_half_a_record_for_each_data_set(asked: int, seed
     if not folder.exists():
         write_token_folder(folder, random_documents(120, longest=90), shards=2)
     mixture = mixture_of(2 * asked, max_epochs=9, maths=Ingredient(weight=1), tools=Ingredient(weight=1))
-    run = RunOptions(inputs=[str(folder)], output="-", workers=1, dry_run=True, seed=seed)
-    for account in run_mix(MixOptions(mixture), run).facts["mixture"]:
+    run = RunOptions(inputs=[str(folder)], output="-", workers=1, dry_run=True)
+    for account in run_mix(MixOptions(mixture, seed=seed), run).facts["mixture"]:
         assert account["why"] == AS_ASKED
         assert abs(account["got"] - account["asked"]) <= 45
