@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from sft_toolkit.formats.dialects.literals import read_value, read_whole, value_end
@@ -42,7 +43,7 @@ def read_objects(source: Source, at: int, stop: int, closed: bool = False) -> Bl
         except ValueError:
             call, end = _broken(text, at, stop)
             return Block([*calls, call], end)
-        calls += calls_of_value(value)
+        calls += _calls_as_written(text[at:end], value)
         behind = _behind(_BETWEEN, text, end)
         if closed and behind < stop and text[behind] not in "{[":
             calls[-1:] = [_broken(text, at, stop, left_over=True)[0]]
@@ -51,6 +52,20 @@ def read_objects(source: Source, at: int, stop: int, closed: bool = False) -> Bl
     if not calls:
         raise Unreadable("it holds neither JSON nor a Python literal that names a call")
     return Block(calls, end)
+
+
+def _calls_as_written(text: str, value: Any) -> list[Call]:
+    """The calls of a value that `text` was read as. Raises Unreadable.
+
+    Glaive's arguments may look like a Python literal whose escapes are JSON's own: '{"said": "\\"yes\\""}'.
+    """
+    given = _given(value) if isinstance(value, dict) else None
+    if isinstance(given, str) and decode_arguments(given).problem:
+        with suppress(Unreadable):
+            call = _broken(text, 0, len(text))[0]
+            if isinstance(call.arguments, dict):
+                return [call]
+    return calls_of_value(value)
 
 
 def calls_of_value(value: Any) -> list[Call]:
@@ -102,7 +117,7 @@ def read_arguments(text: str) -> dict[str, Any] | str:
         return _in_apostrophes(text)
     if isinstance(value, str) and value.lstrip().startswith("{"):
         inner = decode_arguments(value)
-        return inner.value if inner.problem is None else text
+        return inner.value if inner.problem is None else _in_apostrophes(text)
     return value if isinstance(value, dict) else text
 
 

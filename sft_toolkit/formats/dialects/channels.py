@@ -110,6 +110,7 @@ def _read(source: Source, at: int) -> Block:
 
 HARMONY = CallDialect(
     "to=functions.",
-    r"(?:<\|start\|>assistant\s*)?(?:<\|channel\|>\w+\s*)?\bto=functions\.[^\s<]+[^<\n]{0,80}<\|(?:channel|constrain|message)\|>",
+    r"(?:<\|start\|>assistant\s*+)?(?:<\|channel\|>[a-z]{1,20}\s*+)?\bto=functions\.[\w.:/-]{1,200}+"
+    r"[^<\n]{0,80}+<\|(?:channel|constrain|message)\|>",
     _read,
 )

@@ -25,7 +25,9 @@ def _token(words: str) -> str:
 
 _BEGIN = re.compile(rf"\s*+(?:{_token('tool calls begin')}\s*+)?{_token('tool call begin')}\s*+")
 _SEPARATOR = re.compile(_token("tool sep"))
-_HEAD = re.compile(rf"(?:function\s*+{_token('tool sep')}\s*+([^\n<`{{]++)|([^\n<`{{]++){_token('tool sep')})\s*+")
+_HEAD = re.compile(
+    rf"(?:function\s*+{_token('tool sep')}\s*+([^\n<`{{]++)|(?!function\s*+<)([^\n<`{{]++){_token('tool sep')})\s*+"
+)
 _FENCE = re.compile(r"```\w*\s*+")
 _END = re.compile(rf"\s*+(?:```\s*+)?{_token('tool call end')}")
 _LAST = re.compile(rf"\s*+{_token('tool calls end')}")

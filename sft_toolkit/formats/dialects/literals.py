@@ -33,6 +33,7 @@ _STRING = re.compile(
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|N\{([^}]*)\}|([0-7]{1,3})|(.))", re.S)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": "", "\\": "\\"}
 _ESCAPES |= {"'": "'", '"': '"'}
+_TOO_DEEP = "nested too deeply"
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 _QUOTED = {
     '"': r"\"(?:[^\"\\]*+(?:\\.[^\"\\]*+)*+\")?",
@@ -53,7 +54,7 @@ def read_value(text: str, at: int, words: dict[str, Any] = PYTHON_WORDS) -> tupl
     except (ValueError, ArithmeticError, RecursionError):
         value, end = _Reader(text, words).value(at, 0)
     if isinstance(value, (dict, list)) and is_deeper(value, MAX_DEPTH):
-        raise NoValue("nested too deeply", end)
+        raise NoValue(_TOO_DEEP, end)
     if "\\" in text[at:end]:
         encode(value)
     return value, end
@@ -67,6 +68,11 @@ class NoValue(ValueError):
         self.pos = pos
 
 
+def is_too_deep(fault: ValueError) -> bool:
+    """True where `read_value` raised `fault` because brackets nest more than MAX_DEPTH levels."""
+    return isinstance(fault, NoValue) and fault.args[0].startswith(_TOO_DEEP)
+
+
 class _Reader:
     """Recursive descent; `level` bounds the recursion."""
 
@@ -76,7 +82,7 @@ class _Reader:
 
     def value(self, at: int, level: int) -> tuple[Any, int]:
         if level > MAX_DEPTH:
-            raise NoValue("nested too deeply", at)
+            raise NoValue(_TOO_DEEP, at)
         opening = self._text[at : at + 1]
         if opening in _CLOSING and opening:
             return self._bracket(at, level)

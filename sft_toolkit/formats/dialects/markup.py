@@ -71,7 +71,7 @@ class Source:
 
     text: str
     tools: Tools = field(default_factory=Tools)
-    _found: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _found: dict[Any, tuple[int, int]] = field(default_factory=dict)
 
     def find(self, needle: str, at: int) -> int:
         """Index of the next `needle` at `at` or later; the length of the text where there is none."""
@@ -81,6 +81,16 @@ class Source:
         found = self.text.find(needle, at)
         found = len(self.text) if found < 0 else found
         self._found[needle] = (at, found)
+        return found
+
+    def search(self, pattern: re.Pattern[str], at: int) -> int:
+        """As `find`, for a pattern."""
+        searched_from, found = self._found.get(pattern, (0, -1))
+        if searched_from <= at <= found:
+            return found
+        match = pattern.search(self.text, at)
+        found = match.start() if match else len(self.text)
+        self._found[pattern] = (at, found)
         return found
 
     def skip(self, at: int) -> int:

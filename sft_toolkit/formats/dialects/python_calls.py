@@ -40,7 +40,7 @@ def read_python_calls(source: Source, at: int, stop: int, closed: bool = False) 
     end = at = source.skip(at)
     while at < stop and (opened := _name(source, at)):
         name, begin = opened
-        call, end = _call(source.text, name, begin, stop)
+        call, end = _call(source, name, begin, stop)
         calls.append(call)
         separator = _SEPARATOR.match(source.text, end)
         if not separator:
@@ -67,17 +67,22 @@ def _name(source: Source, at: int) -> tuple[str, int] | None:
     return None
 
 
-def _call(text: str, name: str, begin: int, stop: int) -> tuple[Call, int]:
+def _call(source: Source, name: str, begin: int, stop: int) -> tuple[Call, int]:
     """The call whose arguments begin at `begin`, as raw text where they cannot be read, and the index behind it."""
     try:
-        arguments, end = _arguments(text, begin, stop)
+        arguments, end = read_keywords(source, begin, stop)
     except ValueError:
-        end = _closing(text, begin, stop)
-        return Call(name, text[begin:end].strip()), min(end + 1, stop)
+        end = _closing(source.text, begin, stop)
+        return Call(name, source.text[begin:end].strip()), min(end + 1, stop)
     return Call(name, arguments), end
 
 
-def _arguments(text: str, begin: int, stop: int) -> tuple[dict[str, Any], int]:
+def read_keywords(source: Source, begin: int, stop: int) -> tuple[dict[str, Any], int]:
+    """The arguments by name that begin behind an opening parenthesis, and the index behind the closing one.
+
+    Raises ValueError where they are anything else.
+    """
+    text = source.text
     arguments: dict[str, Any] = {}
     at = _space(text, begin)
     if text[at : at + 1] == "{":
@@ -87,7 +92,7 @@ def _arguments(text: str, begin: int, stop: int) -> tuple[dict[str, Any], int]:
         key = _KEY.match(text, at)
         if not key or key[1] in arguments:
             raise ValueError(f"no argument at character {at}")
-        arguments[key[1]], at = _value(text, key.end(), stop)
+        arguments[key[1]], at = _value(source, key.end(), stop)
         if text[at] == ",":
             at = _space(text, at + 1)
     if not isinstance(arguments, dict):
@@ -95,8 +100,9 @@ def _arguments(text: str, begin: int, stop: int) -> tuple[dict[str, Any], int]:
     return arguments, at + 1
 
 
-def _value(text: str, at: int, stop: int) -> tuple[Any, int]:
+def _value(source: Source, at: int, stop: int) -> tuple[Any, int]:
     """A value and the index of the comma or parenthesis that follows it."""
+    text = source.text
     try:
         value, end = read_value(text, at, BOTH_WORDS)
         end = _space(text, end)
@@ -104,10 +110,10 @@ def _value(text: str, at: int, stop: int) -> tuple[Any, int]:
             return value, end
     except ValueError:
         pass
-    unescaped = _UNESCAPED.search(text, at + 1, stop) if text[at : at + 1] == "'" else None
-    if not unescaped:
+    unescaped = source.search(_UNESCAPED, at + 1) if text[at : at + 1] == "'" else stop
+    if unescaped >= stop:
         raise ValueError(f"no value at character {at}")
-    return text[at + 1 : unescaped.start()], _space(text, unescaped.end())
+    return text[at + 1 : unescaped], _space(text, unescaped + 1)
 
 
 def _closing(text: str, at: int, stop: int) -> int:

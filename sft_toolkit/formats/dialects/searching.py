@@ -10,9 +10,9 @@ from typing import Any
 
 from sft_toolkit.formats.dialects.bare_calls import is_schema
 from sft_toolkit.formats.dialects.call_objects import calls_of_value
-from sft_toolkit.formats.dialects.literals import read_value
+from sft_toolkit.formats.dialects.literals import is_too_deep, read_value
 from sft_toolkit.formats.dialects.markup import Call, Source, Tools, Unreadable
-from sft_toolkit.formats.dialects.python_calls import read_python_calls
+from sft_toolkit.formats.dialects.python_calls import read_keywords
 from sft_toolkit.formats.dialects.registry import MARKS, dialect_of, may_hold_mark
 
 OBJECT, CODE = "object", "code"
@@ -77,8 +77,10 @@ def find_objects(text: str) -> Iterator[FoundObject]:
         try:
             value, end = read_value(text, begin.start())
         except ValueError as fault:
-            spent += max(getattr(fault, "pos", 0) - begin.start(), 1)
-            at = begin.end()
+            stopped = max(getattr(fault, "pos", 0), begin.end())
+            spent += stopped - begin.start()
+            # What nests too deeply is a run-away generation: none of the objects around it is a call.
+            at = stopped if is_too_deep(fault) else begin.end()
             continue
         yield FoundObject(value, begin.start(), end)
         at = end
@@ -105,9 +107,11 @@ def _calls_within(value: Any, listed: bool = False) -> Iterator[Call]:
 
 
 def _code(source: Source) -> Iterator[FoundCall]:
+    """Calls as code of declared tools, where their arguments can be read."""
     if not source.tools.names:
         return
     names = "|".join(re.escape(name) for name in sorted(source.tools.names, key=len, reverse=True))
-    for begin in re.finditer(rf"(?<![\w.])(?:{names})\((?=\s*(?:[^\s()]+?\s*=|\{{|\)))", source.text):
-        block = read_python_calls(source, begin.start(), len(source.text))
-        yield FoundCall(block.calls[0], begin.start(), block.end, CODE)
+    for begin in re.finditer(rf"(?<![\w.])({names})\(", source.text):
+        with suppress(ValueError):
+            arguments, end = read_keywords(source, begin.end(), len(source.text))
+            yield FoundCall(Call(begin[1], arguments), begin.start(), end, CODE)

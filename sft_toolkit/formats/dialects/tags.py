@@ -15,7 +15,7 @@ from functools import partial
 from sft_toolkit.formats.dialects import function_tags, invokes, python_calls
 from sft_toolkit.formats.dialects.argument_keys import read_argument_keys
 from sft_toolkit.formats.dialects.call_objects import read_objects
-from sft_toolkit.formats.dialects.markup import Block, CallDialect, Source, Unreadable
+from sft_toolkit.formats.dialects.markup import Block, CallDialect, Source
 
 Body = Callable[[Source, int, int, bool], Block]
 
@@ -37,25 +37,23 @@ MARKS = (
     ("<|START_ACTION|>", "<|END_ACTION|>"),  # Command R7B, Command A
     ("<|action_start|><|plugin|>", "<|action_end|>"),  # InternLM 2.5
 )
+_INNER = MARKS[0]
 _FENCE = re.compile(r"```\w*[ \t]*\n")
 
 
-def _nested(source: Source, at: int, stop: int, closed: bool) -> Block:
-    """Tags in tags: <tool_calls> around several <tool_call>s, as Hunyuan has them."""
+def _nested(source: Source, at: int) -> Block:
+    """Marks in marks: <tool_calls> around several <tool_call>s, as Hunyuan has them."""
     calls = []
     end = at
-    while source.text.startswith("<tool_call>", at):
-        block = read_marked("<tool_call>", "</tool_call>", source, at)
+    while source.text.startswith(_INNER[0], at):
+        block = read_marked(*_INNER, source, at)
         calls += block.calls
         end, at = block.end, source.skip(block.end)
     return Block(calls, end)
 
 
-def _fenced(source: Source, at: int, stop: int, closed: bool) -> Block:
+def _fenced(source: Source, fence: re.Match[str], stop: int) -> Block:
     """What a code fence holds, with the fence."""
-    fence = _FENCE.match(source.text, at)
-    if not fence:
-        raise Unreadable("it holds a code fence that does not open")
     end = source.find("```", fence.end())
     block = read_body(source, source.skip(fence.end()), min(end, stop), end <= stop)
     return Block(block.calls, source.closed("```", block.end))
@@ -63,12 +61,10 @@ def _fenced(source: Source, at: int, stop: int, closed: bool) -> Block:
 
 # The first that a body matches reads it.
 _BODIES: tuple[tuple[re.Pattern[str], Body], ...] = (
-    (re.compile(r"```"), _fenced),
     (python_calls.LIST, python_calls.read_python_list),
     (re.compile(r"[{\[]"), read_objects),
     (re.compile(function_tags.OPENING), function_tags.read_functions),
     (re.compile(invokes.OPENING), invokes.read_invokes),
-    (re.compile(r"<tool_call>"), _nested),
     (python_calls.LINE, python_calls.read_python_calls),
     (re.compile(""), read_argument_keys),
 )
@@ -85,7 +81,12 @@ def read_marked(opening: str, closing: str, source: Source, at: int) -> Block:
     begin = source.skip(at + len(opening))
     closed = source.find(closing, begin)
     stop = min(closed, source.find(opening, begin))
-    block = read_body(source, begin, stop, closed == stop < len(source.text))
+    if opening != _INNER[0] and source.text.startswith(_INNER[0], begin):
+        block = _nested(source, begin)
+    elif fence := _FENCE.match(source.text, begin):
+        block = _fenced(source, fence, stop)
+    else:
+        block = read_body(source, begin, stop, closed == stop < len(source.text))
     return Block(block.calls, source.closed(closing, block.end))
 
 

@@ -31,24 +31,41 @@ ROLES = {
     "function": "tool",
     "observation": "tool",
 }
-_PARAGRAPH = r"(?:\A|\n[^\S\n]*\n)\s*"
+
+
+_LINE = r"^[^\S\n]*+"
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Markers with the speaker in the group `role`. A text that `certain` styles match is theirs whoever speaks."""
+    """Markers with the speaker in the group `role`. A text that `certain` styles match is theirs whoever speaks.
+
+    `paragraphs`: a marker counts at the text's beginning and behind an empty line.
+    """
 
     name: str
     marker: re.Pattern[str]
     certain: bool = False
+    paragraphs: bool = False
+
+    def markers(self, text: str) -> list[re.Match[str]]:
+        found = self.marker.finditer(text)
+        return [marker for marker in found if not self.paragraphs or _begins_paragraph(text, marker.start())]
+
+
+def _begins_paragraph(text: str, at: int) -> bool:
+    """Whether nothing, or an empty line, stands before the line that begins at `at`."""
+    line_end = at - 1
+    line_begin = text.rfind("\n", 0, max(line_end, 0)) + 1
+    return line_end < 0 or not text[line_begin:line_end].strip()
 
 
 STYLES = (
     Style("ChatML", re.compile(r"<\|im_start\|>[ \t]*(?P<role>\w+)[^\n]*\n?"), certain=True),
     Style("Llama 2", re.compile(r"(?P<role>\[/?INST\])"), certain=True),
     Style("###", re.compile(r"(?<!#)###[ \t]*(?P<role>Human|User|Assistant|System)[ \t]*:", re.IGNORECASE)),
-    Style("paragraphs", re.compile(rf"{_PARAGRAPH}(?P<role>SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE):")),
-    Style("paragraphs", re.compile(rf"{_PARAGRAPH}(?P<role>Human|Assistant):")),
+    Style("glaive", re.compile(rf"{_LINE}(?P<role>SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE):", re.M), paragraphs=True),
+    Style("hh-rlhf", re.compile(rf"{_LINE}(?P<role>Human|Assistant):", re.M), paragraphs=True),
     Style("lines", re.compile(r"(?:^|(?<=[\s>]))(?P<role>USER|ASSISTANT):", re.MULTILINE)),
     Style("lines", re.compile(r"^(?P<role>Human|User|Assistant):", re.MULTILINE)),
 )
@@ -61,7 +78,7 @@ def read_transcript(text: str) -> list[tuple[str, str]]:
 
     Raises RecordError where no marker stands in the text, or where one names nobody who is known.
     """
-    cuts = [(style, list(style.marker.finditer(text))) for style in STYLES]
+    cuts = [(style, style.markers(text)) for style in STYLES]
     for style, markers in cuts:
         if markers and (style.certain or {"user", "assistant"} <= {_role(marker["role"]) for marker in markers}):
             return _messages(text, markers)
