@@ -36,6 +36,10 @@ def mask(
         list[str] | None,
         typer.Option(metavar="REGEX", help="A result that begins with this says: bad arguments. Repeatable."),
     ] = None,
+    known_tool: Annotated[
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Tools of such names need no declaration: web_search.*, say. Repeatable."),
+    ] = None,
     allow_extra_arguments: Annotated[
         bool, typer.Option("--allow-extra-arguments", help="Accept arguments that a schema does not declare.")
     ] = False,
@@ -53,6 +57,7 @@ def mask(
         failure_patterns=tuple(failure_pattern or ()),
         unknown_tool_patterns=tuple(unknown_tool_pattern or ()),
         invalid_arguments_patterns=tuple(invalid_arguments_pattern or ()),
+        known_tools=tuple(known_tool or ()),
         allow_extra_arguments=allow_extra_arguments,
         loops=loops,
     )

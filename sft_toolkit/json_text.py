@@ -1,4 +1,7 @@
-"""JSON in and out without losing a digit: numbers with a fraction are `Decimal`, integers are unbounded `int`."""
+"""JSON in and out without losing a digit: numbers with a fraction are `Decimal`, integers are `int`.
+
+Integers of hundreds of digits may be Decimals too, which compare and encode alike.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ def decode(text: bytes | str) -> Any:
     """Decode one JSON value. Raises ValueError for what is not JSON, NaN, Infinity and endless nesting included."""
     try:
         return _decoder.decode(text)
+    except msgspec.ValidationError:
+        return _with_long_integers(text)
     except ArithmeticError as fault:
         raise ValueError(_TOO_LARGE) from fault
     except RecursionError as fault:
@@ -56,6 +61,21 @@ def decode_strictly(text: str) -> Any:
         raise ValueError(_TOO_LARGE) from fault
 
 
+def _with_long_integers(text: bytes | str) -> Any:
+    """What msgspec leaves, JSON with integers of thousands of digits. Raises ValueError as `decode` does."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_int=_integer, parse_constant=_refuse_constant)
+    except ArithmeticError as fault:
+        raise ValueError(_TOO_LARGE) from fault
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
+
+
+def _integer(digits: str) -> int | Decimal:
+    """A Decimal where the interpreter may be set to refuse so long an int (PYTHONINTMAXSTRDIGITS, 640 at least)."""
+    return int(digits) if len(digits) < 600 else Decimal(digits)
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     decoded = dict(pairs)
     if len(decoded) == len(pairs):
@@ -72,5 +92,7 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-strict_decoder = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse_constant)
+strict_decoder = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_float=Decimal, parse_int=_integer, parse_constant=_refuse_constant
+)
 """The decoder of `decode_strictly`; its `raw_decode` reads the value that begins somewhere in a text."""

@@ -26,6 +26,7 @@ class MaskStage(Stage):
     failure_patterns: tuple[str, ...] = ()
     unknown_tool_patterns: tuple[str, ...] = ()
     invalid_arguments_patterns: tuple[str, ...] = ()
+    known_tools: tuple[str, ...] = ()
     allow_extra_arguments: bool = False
     loops: str | None = None
 
@@ -41,6 +42,7 @@ class MaskStage(Stage):
             failure=compile_patterns("--failure-pattern", self.failure_patterns),
             unknown_tool=compile_patterns("--unknown-tool-pattern", self.unknown_tool_patterns),
             invalid_arguments=compile_patterns("--invalid-arguments-pattern", self.invalid_arguments_patterns),
+            known_tools=compile_patterns("--known-tool", self.known_tools),
             allow_extra_arguments=self.allow_extra_arguments,
         )
 

@@ -27,6 +27,8 @@ Reason = Literal["unknown_tool", "invalid_arguments", "repeat_of_failed_call"]
 REPEAT_RULES = ("default", "strict", "user-round")
 
 _DETAIL_LENGTH = 240
+_LONGEST_NAME = 200
+_NAMES_COMPARED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +65,15 @@ class Judge:
 
     `repeats`: "default" takes a repeat for bad if it fails again with the same text, "strict" takes every repeat of a
     failed call, "user-round" is the default but forgets failures when the user speaks. `failure`, `unknown_tool` and
-    `invalid_arguments` are the environment's own words, matched at the start of a result.
+    `invalid_arguments` are the environment's own words, matched at the start of a result. `known_tools` match the whole
+    names of tools that need no declaration.
     """
 
     repeats: str = "default"
     failure: Patterns = ()
     unknown_tool: Patterns = ()
     invalid_arguments: Patterns = ()
+    known_tools: Patterns = ()
     allow_extra_arguments: bool = False
 
     def judge(self, conversation: Conversation) -> Judgement:
@@ -91,6 +95,7 @@ class _Hearing:
         self.tools = compile_tools(conversation.tools)
         self.pairing = pair_results(conversation.messages)
         self.latest: dict[Hashable, _Occurrence] = {}
+        self.nearest: dict[str, str | None] = {}
         self.user_spoke_at = -1
         self.verdicts: list[BadTurn] = []
         self.notes: Counter[str] = Counter()
@@ -138,11 +143,21 @@ class _Hearing:
             self.notes["masked_repeat_after_user_message"] += 1
 
     def _unknown(self, call: ToolCall, tool: Tool | None, result: Message | None) -> Fault | None:
-        if self.tools and tool is None:
-            suggestion = _nearest(call.name, list(self.tools))
+        if self.tools and tool is None and self._is_known(call.name):
+            self.notes["undeclared_known_tool"] += 1
+        elif self.tools and tool is None:
+            suggestion = self._nearest(call.name)
             hint = f"; did you mean {suggestion}?" if suggestion else ""
             return Fault("unknown_tool", _cut(f"{call.name} is not declared{hint}"), suggestion=suggestion)
         return self._reported("unknown_tool", UNKNOWN_TOOL_CODE, self.judge.unknown_tool, result)
+
+    def _is_known(self, name: str) -> bool:
+        return any(pattern.fullmatch(name) for pattern in self.judge.known_tools)
+
+    def _nearest(self, name: str) -> str | None:
+        if name not in self.nearest:
+            self.nearest[name] = _nearest(name, list(self.tools))
+        return self.nearest[name]
 
     def _invalid(self, call: ToolCall, tool: Tool | None, result: Message | None, is_cut_off: bool) -> Fault | None:
         if call.problem:
@@ -202,7 +217,9 @@ class _Hearing:
 
 def _nearest(name: str, names: list[str]) -> str | None:
     """The declared name that a person most likely meant, if one is near; case does not count."""
-    by_lower = {known.lower(): known for known in names}
+    if len(name) > _LONGEST_NAME:
+        return None
+    by_lower = {known.lower(): known for known in names[:_NAMES_COMPARED] if len(known) <= _LONGEST_NAME}
     near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     return by_lower[near[0]] if near else None
 

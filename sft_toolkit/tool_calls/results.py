@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from sft_toolkit.conversation import Message
+from sft_toolkit.conversation import Message, ToolCall
 from sft_toolkit.errors import UsageError
 from sft_toolkit.json_text import decode
 
@@ -26,7 +27,7 @@ _EXIT_CODES = ("exit_code", "exitCode", "exit_status", "returncode", "return_cod
 _FAILED_STATUS = frozenset({"error", "failed", "failure"})
 _FAILURE_TEXT = re.compile(r"(?i:error)(?![\w-])|Traceback\b")
 _DIGITS = re.compile(r"-?[0-9]{1,10}")
-_CODE_IN_TEXT = re.compile(r"(?:Error: )?MCP error (-\d+)\b")
+_CODE_IN_TEXT = re.compile(r"(?:Error: )?MCP error (-[0-9]{1,10})\b")
 
 
 @dataclass
@@ -40,49 +41,72 @@ class Pairing:
 def pair_results(messages: Sequence[Message]) -> Pairing:
     """Pair results with calls: by id with the nearest open call, else by position in the turn if the counts agree."""
     pairing = Pairing()
-    open_calls: dict[Site, str | None] = {}
+    open_calls = _OpenCalls()
     waiting: list[Message] = []
     calling_turn = -1
     for turn, message in enumerate(messages):
         if message.role == "tool":
-            site = _nearest_open(message.tool_call_id, open_calls)
+            site = open_calls.take_nearest(message.tool_call_id)
             if site is None:
                 waiting.append(message)
             else:
-                del open_calls[site]
                 pairing.results[site] = message
         else:
             if waiting:
-                _pair_by_position(waiting, calling_turn, open_calls, pairing)
+                _pair_by_position(waiting, open_calls.take_all(calling_turn, len(waiting)), pairing)
                 waiting = []
             if message.tool_calls:
                 calling_turn = turn
-                open_calls.update({(turn, index): call.id for index, call in enumerate(message.tool_calls)})
-    _pair_by_position(waiting, calling_turn, open_calls, pairing)
+                open_calls.add(turn, message.tool_calls)
+    _pair_by_position(waiting, open_calls.take_all(calling_turn, len(waiting)), pairing)
     return pairing
 
 
-def _nearest_open(call_id: str | None, open_calls: dict[Site, str | None]) -> Site | None:
-    """The latest turn counts; of calls of one turn under one id, the first that is still open."""
-    if call_id is None:
+class _OpenCalls:
+    """Calls that wait for a result, found in a time that does not grow with their number."""
+
+    def __init__(self) -> None:
+        self._of_turn: dict[int, dict[Site, None]] = {}
+        self._by_id: dict[str, list[deque[Site]]] = {}
+
+    def add(self, turn: int, calls: Sequence[ToolCall]) -> None:
+        self._of_turn[turn] = dict.fromkeys((turn, index) for index in range(len(calls)))
+        queues: dict[str, deque[Site]] = {}
+        for index, call in enumerate(calls):
+            if call.id is not None:
+                queues.setdefault(call.id, deque()).append((turn, index))
+        for identity, queue in queues.items():
+            self._by_id.setdefault(identity, []).append(queue)
+
+    def take_nearest(self, identity: str | None) -> Site | None:
+        """The latest turn counts; of calls of one turn under one id, the first that is still open."""
+        queues = self._by_id.get(identity, []) if identity is not None else []
+        while queues:
+            site = queues[-1].popleft()
+            if not queues[-1]:
+                queues.pop()
+            if site in self._of_turn[site[0]]:
+                del self._of_turn[site[0]][site]
+                return site
         return None
-    sites = [site for site, identity in open_calls.items() if identity == call_id]
-    return min(sites, key=lambda site: (-site[0], site[1]), default=None)
+
+    def take_all(self, turn: int, count: int) -> list[Site]:
+        """The open calls of a turn where there are so many; else none."""
+        sites = list(self._of_turn.get(turn, ()))
+        if len(sites) != count:
+            return []
+        self._of_turn[turn] = {}
+        return sites
 
 
-def _pair_by_position(waiting: list[Message], turn: int, open_calls: dict[Site, str | None], pairing: Pairing) -> None:
-    """Give results without a usable id to the calls of `turn` that are still open, or to none of them."""
-    sites = [site for site in open_calls if site[0] == turn]
-    if len(sites) != len(waiting):
-        pairing.unpaired += len(waiting)
-        return
-    for site, result in zip(sites, waiting, strict=True):
-        del open_calls[site]
-        pairing.results[site] = result
+def _pair_by_position(waiting: list[Message], sites: list[Site], pairing: Pairing) -> None:
+    """Give results without a usable id to as many open calls, or to none."""
+    pairing.unpaired += len(waiting) - len(sites)
+    pairing.results.update(zip(sites, waiting, strict=False))
 
 
 def compile_patterns(option: str, patterns: Iterable[str]) -> Patterns:
-    """Compile regular expressions that are matched at the start of a result. Raises UsageError naming the option."""
+    """Compile regular expressions. Raises UsageError naming the option."""
     compiled = []
     for pattern in patterns:
         try:

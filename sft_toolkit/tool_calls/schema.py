@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-import jsonschema_rs
-
 from sft_toolkit.json_text import decode, encode
+from sft_toolkit.tool_calls.bounded_validation import BoundedValidator, TooMuchWork, ran_away, sentence, weight
+from sft_toolkit.tool_calls.compiling import DEEPEST, Compiled, compile_schema
+from sft_toolkit.tool_calls.decode import is_deeper
+from sft_toolkit.tool_calls.flat_parameters import as_schema, is_flat
 from sft_toolkit.tool_calls.subschemas import ALWAYS, applicable, pointer
 from sft_toolkit.tool_calls.type_names import with_json_types
 
 _TOOLS_CACHED = 4096
 _TOOL_LISTS_CACHED = 512
+_SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema")
+_TOO_DEEP = "nested too deeply"
+_NATIVE_WORK = 200_000
 _OPENING_KEYWORDS = ("additionalProperties", "unevaluatedProperties", "patternProperties")
 
 
@@ -39,21 +44,33 @@ class Tool:
 
     def __init__(self, name: str, function: Mapping[str, Any]) -> None:
         self.name = name
-        self.schema = with_json_types(function.get("parameters") or {})
+        self.schema = _schema_of(function)
         self.is_suspect = "required" in function
         """True where `required` stands beside `parameters` and so is never enforced."""
 
     def rejection(self, arguments: dict[str, Any]) -> Rejection | None:
-        """What the schema rejects, or None. Raises BrokenSchema."""
-        validator = self._validator
-        if validator is None:
+        """What the schema rejects, or None. Raises BrokenSchema where it cannot tell, or not within bounds."""
+        compiled = self._compiled
+        if compiled is None:
             raise BrokenSchema(self.name)
-        if validator.is_valid(arguments):
+        found = self._error(compiled, arguments)
+        if found is None and compiled.is_partial:
+            raise BrokenSchema(self.name)
+        return found
+
+    def _error(self, compiled: Compiled, arguments: dict[str, Any]) -> Rejection | None:
+        if compiled.size is None or compiled.size * weight(arguments, _NATIVE_WORK // compiled.size) > _NATIVE_WORK:
+            try:
+                error = self._bounded.error(arguments)
+            except TooMuchWork as fault:
+                raise BrokenSchema(self.name) from fault
+            return None if error is None else Rejection(*error)
+        if compiled.validator.is_valid(arguments):
             return None
-        error = next(validator.iter_errors(arguments))
-        if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded):
+        first = next(compiled.validator.iter_errors(arguments))
+        if ran_away(first):
             raise BrokenSchema(self.name)
-        return Rejection(pointer(error.instance_path), _sentence(error))
+        return Rejection(pointer(first.instance_path), sentence(first))
 
     def undeclared(self, arguments: dict[str, Any]) -> list[str]:
         """Top-level arguments that a schema which says nothing about additional properties does not name."""
@@ -64,7 +81,7 @@ class Tool:
     @cached_property
     def defaults(self) -> dict[str, Any]:
         """Top-level defaults other than null; none of a schema that is broken."""
-        if self._validator is None:
+        if not self._is_whole:
             return {}
         return {
             name: default
@@ -75,22 +92,33 @@ class Tool:
 
     def treats_null_as_missing(self, name: str) -> bool:
         """True for a top-level argument that may be null and has no default, or the default null."""
-        if self._validator is None or name not in self._properties or name in self.defaults:
+        if not self._is_whole or name not in self._properties or name in self.defaults:
             return False
-        errors = self._validator.iter_errors({name: None})
-        return not any(error.instance_path[:1] == [name] for error in errors)
+        if self._compiled is not None and self._compiled.validator is not None:
+            errors = self._compiled.validator.iter_errors({name: None})
+            return not any(error.instance_path[:1] == [name] for error in errors)
+        declared = (dict(_named(schema)).get(name) for schema in applicable(self.schema, self.schema, ALWAYS))
+        try:
+            return all(self._bounded.error_at(schema, None) is None for schema in declared if schema is not None)
+        except TooMuchWork:
+            return False
 
     @cached_property
     def has_unordered_arrays(self) -> bool:
         """True where some array may be declared `uniqueItems`, so that its order does not matter."""
-        return self._validator is not None and b'"uniqueItems":true' in encode(self.schema)
+        return self._is_whole and b'"uniqueItems":true' in encode(self.schema)
 
     @cached_property
-    def _validator(self) -> Any:
-        try:
-            return jsonschema_rs.validator_for(self.schema, offline=True, validate_formats=False)
-        except (ValueError, RecursionError):
-            return None
+    def _compiled(self) -> Compiled | None:
+        return compile_schema(self.schema)
+
+    @cached_property
+    def _bounded(self) -> BoundedValidator:
+        return BoundedValidator(self._compiled.schema if self._compiled is not None else self.schema)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._compiled is not None and not self._compiled.is_partial
 
     @cached_property
     def _properties(self) -> dict[str, Any]:
@@ -99,7 +127,7 @@ class Tool:
 
     @cached_property
     def _is_open(self) -> bool:
-        if self._validator is None:
+        if not self._is_whole:
             return True
         schemas = list(applicable(self.schema, self.schema))
         states_it = any(keyword in schema for schema in schemas for keyword in _OPENING_KEYWORDS)
@@ -130,6 +158,14 @@ def _compile_tool(encoded: bytes) -> Tool:
     return Tool(function["name"], function)
 
 
+def _schema_of(function: Mapping[str, Any]) -> Any:
+    """The schema of the arguments, under the name that OpenAI, Anthropic or MCP gives it; none too deep to walk."""
+    given: Any = next((function[name] for name in _SCHEMA_KEYS if function.get(name)), {})
+    if is_deeper(given, DEEPEST):
+        return _TOO_DEEP
+    return with_json_types(as_schema(given) if is_flat(given) else given)
+
+
 def _named(schema: dict[str, Any]) -> Iterable[tuple[str, Any]]:
     properties = schema.get("properties")
     return properties.items() if isinstance(properties, dict) else ()
@@ -139,9 +175,3 @@ def _default(declared: Any, root: Any) -> Any:
     """The default of a property: its own, else that of what it refers to."""
     parts = applicable(declared, root, ALWAYS)
     return next((part["default"] for part in parts if "default" in part), None)
-
-
-def _sentence(error: Any) -> str:
-    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
-        return f"{error.kind.property} is required"
-    return str(error.message)

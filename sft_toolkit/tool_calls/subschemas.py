@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import unquote
 
+BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords that hold schemas by name."""
+
+IN_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+"""Keywords that hold lists of schemas; `items` may, in older drafts."""
+
+SINGLE = frozenset(
+    {"additionalItems", "unevaluatedItems", "contains", "additionalProperties", "propertyNames"}
+    | {"unevaluatedProperties", "not", "if", "then", "else"}
+)
+"""Keywords that hold one schema, beside `items`."""
+
 ALWAYS = ("allOf",)
+_INDEX = re.compile("0|[1-9][0-9]{0,8}")
 PERHAPS = ("allOf", "anyOf", "oneOf", "then", "else")
 
 
@@ -31,15 +45,15 @@ def applicable(schema: Any, root: Any, through: tuple[str, ...] = PERHAPS) -> It
 
 
 def resolve(reference: str, root: Any) -> Any:
-    """The schema under a local reference such as `#/$defs/Period`, or None (RFC 6901, as a URI fragment)."""
-    if not reference.startswith("#"):
+    """The schema under a local reference such as `#/$defs/Period`, or None (RFC 6901, a URI fragment; no anchors)."""
+    if reference != "#" and not reference.startswith("#/"):
         return None
     node = root
     for part in unquote(reference[1:]).split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(node, dict):
             node = node.get(key)
-        elif isinstance(node, list) and key.isdigit() and int(key) < len(node):
+        elif isinstance(node, list) and _INDEX.fullmatch(key) and int(key) < len(node):
             node = node[int(key)]
         else:
             return None

@@ -34,7 +34,27 @@ def one(schema: Any) -> Tool:
         ({"type": "dict"}, [{}], [[], "x"]),
         ({"type": "tuple", "items": {"type": "float"}}, [[1, Decimal("2.5")]], [["a"], "ab"]),
         ({"type": "any"}, [1, "a", None, []], []),
-        ({"type": "List[int]"}, [[1], ["items are not looked into"]], [1]),
+        ({"type": "List[int]"}, [[1], []], [1, ["a"], [Decimal("1.5")]]),
+        ({"type": "Optional[str]"}, ["a", None], [1]),
+        ({"type": "str, optional"}, ["a", None], [5]),
+        ({"type": "Union[int, str]"}, [1, "a"], [Decimal("1.5"), None, [1]]),
+        ({"type": "int | None"}, [1, None], ["1"]),
+        ({"type": "string or number"}, ["a", 1], [True]),
+        ({"type": "Literal['a', 'b']"}, ["a"], ["c"]),
+        ({"type": "List[Union[int, str]]"}, [[1, "a"]], [[None], "a"]),
+        ({"type": "list of strings"}, [["a"]], [[1]]),
+        ({"type": "Tuple[int, str]"}, [[1, "a"]], [1]),
+        ({"type": "Array<string>"}, [["a"]], [[1]]),
+        ({"type": ""}, [1, "a"], []),
+        ({"type": "string", "nullable": True}, ["a", None], [1]),
+        ({"type": "STRING", "nullable": True, "enum": ["a", "b"]}, ["a", None], ["c", 1]),
+        ({"type": "string", "nullable": False}, ["a"], [None]),
+        ({"anyOf": [{"type": "string"}], "nullable": True}, ["a", None], [1]),
+        ({"enum": ["a"], "nullable": True}, ["a", None], ["b"]),
+        ({"type": "string", "enum": []}, ["a"], [1]),
+        ({"type": "string", "enum": None, "anyOf": []}, ["a"], [1]),
+        ({"type": "number", "minimum": 0, "exclusiveMinimum": True}, [1], [0]),
+        ({"type": "array", "items": [{"type": "int"}], "additionalItems": False}, [[1]], [["a"], [1, 2]]),
         ({"type": ["str", "None"]}, ["a", None], [1]),
         ({"multipleOf": Decimal("0.01")}, [Decimal("16.20")], [Decimal("16.205")]),
         ({"maximum": 2512292042121000000}, [2512292042121000000], [2512292042121000001]),
@@ -65,9 +85,9 @@ def test_a_rejection_says_where_and_what() -> None:
         {"$ref": "http://127.0.0.1:1/remote.json"},
         {"$ref": "file:///etc/hostname"},
         {"pattern": "("},
-        {"required": True},
-        {"type": "Optional[str]"},
+        {"required": "x"},
         {"minimum": "1"},
+        {"not": {"type": "strnig"}},
         7,
     ],
 )
@@ -78,6 +98,58 @@ def test_a_schema_that_cannot_be_used_is_broken_and_nothing_else(schema: Any) ->
     assert broken.undeclared({"y": 1}) == []
     assert broken.defaults == {}
     assert not broken.treats_null_as_missing("x")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "strnig"},
+        {"$ref": "#/$defs/Missing"},
+        {"$ref": "#/anyOf/²"},
+        {"$ref": "#/anyOf/" + "9" * 5000},
+        {"pattern": "("},
+        {"minimum": "1"},
+        7,
+        {"anyOf": [{"type": "int"}, {"type": "strnig"}]},
+        {"type": "np.ndarray"},
+    ],
+)
+def test_one_odd_property_does_not_blind_the_rest(odd: Any) -> None:
+    declared = tool({"type": "object", "properties": {"x": odd, "city": {"type": "string"}}, "required": ["city"]})
+    assert declared.rejection({"x": 1, "city": 5}) == Rejection("/city", '5 is not of type "string"')
+    assert declared.rejection({"x": 1}) == Rejection("", "city is required")
+    with pytest.raises(BrokenSchema):
+        declared.rejection({"x": 1, "city": "Bonn"})
+
+
+def test_a_flag_of_a_property_names_it_as_required() -> None:
+    declared = tool(
+        {"type": "object", "properties": {"a": {"type": "str", "required": True}, "b": {"required": False}}}
+    )
+    assert declared.rejection({}) == Rejection("", "a is required")
+    assert declared.rejection({"a": "x"}) is None
+
+
+def test_flat_parameters_are_a_schema_of_their_own() -> None:
+    flat = tool(
+        {
+            "city": {"description": "City", "type": "str"},
+            "days": {"type": "int, optional", "default": 3},
+            "unit": {"type": "str", "default": "C"},
+        }
+    )
+    assert flat.rejection({"city": "Bonn"}) is None
+    assert flat.rejection({"citty": 5}) == Rejection("", "city is required")
+    assert flat.rejection({"city": 5}).path == "/city"
+    assert flat.rejection({"city": "Bonn", "days": "three"}).path == "/days"
+    assert flat.undeclared({"city": "Bonn", "citty": 5}) == ["citty"]
+    assert flat.defaults == {"days": 3, "unit": "C"}
+
+
+@pytest.mark.parametrize("key", ["parameters", "input_schema", "inputSchema"])
+def test_the_schema_stands_under_the_name_of_openai_anthropic_or_mcp(key: str) -> None:
+    declared = compile_tools([{"name": "t", key: {"type": "object", "properties": {"a": {"type": "integer"}}}}])["t"]
+    assert declared.rejection({"a": "x"}).path == "/a"
 
 
 def test_a_schema_of_an_unknown_dialect_is_broken() -> None:
@@ -146,12 +218,12 @@ def test_required_beside_parameters_is_suspect_and_not_enforced() -> None:
 def test_only_places_that_hold_schemas_are_mapped() -> None:
     schema = {
         "properties": {"type": {"type": "str", "enum": ["str", "dict"], "default": {"type": "dict"}}},
-        "items": [{"type": "int"}],
+        "items": {"type": "int"},
         "anyOf": [{"type": "bool"}],
     }
     assert with_json_types(schema) == {
         "properties": {"type": {"type": "string", "enum": ["str", "dict"], "default": {"type": "dict"}}},
-        "items": [{"type": "integer"}],
+        "items": {"type": "integer"},
         "anyOf": [{"type": "boolean"}],
     }
 
