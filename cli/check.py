@@ -10,7 +10,14 @@ import typer
 
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
-from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
+from sft_toolkit.cli.template_options import (
+    ChatTemplate,
+    EffortSentencesFile,
+    TemplateVariable,
+    ToolsInSystem,
+    effort_sentences_of,
+    template_variables,
+)
 from sft_toolkit.errors import ToolkitError
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ def check(
     chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
     tools_in_system: ToolsInSystem = False,
+    effort_sentences: EffortSentencesFile = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of lines.")] = False,
     map: Map = None,
     map_file: MapFile = None,
@@ -45,8 +53,13 @@ def check(
     from sft_toolkit.reporting.sample_check import count_sample, sample_findings
     from sft_toolkit.reporting.template_check import template_findings
 
-    variables = template_variables(template_variable)
-    renderer = Renderer.from_folder(tokenizer, chat_template, variables=variables, tools_in_system=tools_in_system)
+    renderer = Renderer.from_folder(
+        tokenizer,
+        chat_template,
+        variables=template_variables(template_variable),
+        tools_in_system=tools_in_system,
+        effort_sentences=effort_sentences_of(effort_sentences),
+    )
     findings = template_findings(renderer)
     counts = count_sample(records, renderer, record_reader(map, map_file)) if records else None
     findings += [] if counts is None else sample_findings(counts)

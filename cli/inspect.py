@@ -11,7 +11,14 @@ import typer
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
 from sft_toolkit.cli.pager import paged
-from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
+from sft_toolkit.cli.template_options import (
+    ChatTemplate,
+    EffortSentencesFile,
+    TemplateVariable,
+    ToolsInSystem,
+    effort_sentences_of,
+    template_variables,
+)
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ def inspect(
     chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
     tools_in_system: ToolsInSystem = False,
+    effort_sentences: EffortSentencesFile = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
     no_pager: Annotated[bool, typer.Option("--no-pager", help="Do not page the output.")] = False,
@@ -53,6 +61,7 @@ def inspect(
         "--chat-template": chat_template,
         "--template-variable": template_variables(template_variable),
         "--tools-in-system": tools_in_system,
+        "--effort-sentences": effort_sentences,
     }
     view = _view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, tokens)
     if html is not None:
@@ -96,6 +105,7 @@ def _view(
         rendering["--chat-template"],
         variables=rendering["--template-variable"],
         tools_in_system=rendering["--tools-in-system"],
+        effort_sentences=effort_sentences_of(rendering["--effort-sentences"]),
     )
     return rendered_view(found, renderer, tokens)
 

@@ -9,7 +9,13 @@ import typer
 
 from sft_toolkit.cli.options import require_choice, stage_command
 from sft_toolkit.cli.run_and_report import execute
-from sft_toolkit.cli.template_options import ChatTemplate, TemplateVariable, ToolsInSystem, template_variables
+from sft_toolkit.cli.template_options import (
+    ChatTemplate,
+    EffortSentencesFile,
+    TemplateVariable,
+    ToolsInSystem,
+    template_variables,
+)
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
@@ -24,6 +30,23 @@ def render(
     chat_template: ChatTemplate = None,
     template_variable: TemplateVariable = None,
     tools_in_system: ToolsInSystem = False,
+    effort_sentences: EffortSentencesFile = None,
+    effort_mismatch: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="Exchanges whose effort the prompt would not state: split (a document for each run of exchanges of "
+            "one effort, ids get the number of its first exchange: #0, #2, …), mask (no loss on them), or error.",
+        ),
+    ] = "split",
+    history: Annotated[
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="Reasoning of a document's earlier exchanges: keep, drop (what it would train gets a document of its "
+            "own), or both (either, by a draw for each record).",
+        ),
+    ] = "keep",
     train: Annotated[
         str, typer.Option(metavar="TURNS", help="Assistant turns that carry loss: all, or last (the final message).")
     ] = "all",
@@ -52,10 +75,13 @@ def render(
     ] = "2026-01-01",
 ) -> None:
     """Render conversations to tokens with an exact loss mask, with any chat template."""
+    from sft_toolkit.stages.documents import EFFORT_MISMATCH, HISTORY
     from sft_toolkit.stages.render import OVERLONG, TRAIN, RenderStage
 
     require_choice("--train", train, TRAIN)
     require_choice("--overlong", overlong, OVERLONG)
+    require_choice("--effort-mismatch", effort_mismatch, EFFORT_MISMATCH)
+    require_choice("--history", history, HISTORY)
     stage = RenderStage(
         tokenizer=str(tokenizer),
         chat_template=chat_template,
@@ -67,5 +93,9 @@ def render(
         date=date,
         template_variables=template_variables(template_variable),
         tools_in_system=tools_in_system,
+        effort_sentences=None if effort_sentences is None else str(effort_sentences),
+        effort_mismatch=effort_mismatch,
+        history=history,
+        seed=run.seed,
     )
     execute(stage, run)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sft_toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from sft_toolkit.chat.effort_sentences import EffortSentences
 
 ChatTemplate = Annotated[
     str | None,
@@ -30,6 +34,16 @@ TemplateVariable = Annotated[
     ),
 ]
 
+EffortSentencesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--effort-sentences",
+        metavar="FILE",
+        help="TOML file with a sentence for the system prompt, and template variables, for each effort: "
+        "[low] sentence = 'Think briefly.' variables = { reasoning_effort = 'low' }.",
+    ),
+]
+
 _PYTHON = {"True": True, "False": False, "None": None}
 
 
@@ -44,6 +58,13 @@ def template_variables(given: list[str] | None) -> dict[str, Any]:
             raise UsageError(f"--template-variable {name}: given twice", "keep one of the two")
         variables[name] = _value(value)
     return variables
+
+
+def effort_sentences_of(path: Path | None) -> EffortSentences | None:
+    """Raises ToolkitError as `read_effort_sentences` does."""
+    from sft_toolkit.chat.effort_sentences import read_effort_sentences
+
+    return None if path is None else read_effort_sentences(path)
 
 
 def _value(text: str) -> Any:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+EFFORTS = ("none", "low", "medium", "high")
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from sft_toolkit.chat.control_text import ALIASES, ControlText
+from sft_toolkit.chat.effort_sentences import EffortSentences
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
@@ -62,13 +63,17 @@ class Drafter:
         probes: Probes,
         rules: TurnRules,
         tools_in_system: bool = False,
+        effort_sentences: EffortSentences | None = None,
     ) -> None:
-        """`tools_in_system`: declared tools that the template leaves out are written into the system prompt."""
+        """`tools_in_system`: declared tools that the template leaves out are written into the system prompt; of
+        `effort_sentences`, that of the record's effort always is.
+        """
         self._template = template
         self._control_text = control_text
         self._probes = probes
         self._rules = rules
         self._tools_in_system = tools_in_system
+        self._effort_sentences = effort_sentences or EffortSentences()
 
     def draft(self, conversation: Conversation, own_variables: Mapping[str, Any]) -> Draft:
         """The text with its turns, or the RecordError that says why there is none."""
@@ -87,6 +92,7 @@ class Drafter:
         effort = {} if conversation.effort is None else {"effort": conversation.effort}
         variables = {**own_variables, **effort}
         before = self._tools_prompt(messages, tools, notes)
+        before = self._effort_prompt(conversation.effort, before, messages, notes)
         traced = self._template.trace(messages, tools, variables, before=before)
         inert = self._control_text.inert_ranges(
             [*before, *messages], tools, partial(self._template.render, variables=variables), traced.text
@@ -112,10 +118,20 @@ class Drafter:
             return []
         notes["tools_in_system"] += 1
         before = tools_in_system(messages, tools, self._probes.dialect.parts)
-        if before and not self._probes.writes_role("system", 0):
-            detail = "the chat template writes no system prompt that could hold the tools"
-            raise RecordError("role_not_rendered", detail, "choose another template")
+        self._require_system(before, "the tools")
         return before
+
+    def _effort_prompt(self, effort: str | None, before: Messages, messages: Messages, notes: Counter[str]) -> Messages:
+        """Write the sentence of the record's effort, as `_tools_prompt` does the tools."""
+        notes["effort_sentences"] += effort in self._effort_sentences.sentences
+        before = self._effort_sentences.in_prompt(effort, before, messages, self._probes.dialect.parts)
+        self._require_system(before, "the effort's sentence")
+        return before
+
+    def _require_system(self, before: Messages, what: str) -> None:
+        if before and not self._probes.writes_role("system", 0):
+            detail = f"the chat template writes no system prompt that could hold {what}"
+            raise RecordError("role_not_rendered", detail, "choose another template")
 
     def _leaves_out_tools(self, conversation: Conversation, text: str) -> bool:
         """Whether a declared tool is not in the text: never written by this template, or not in this conversation."""

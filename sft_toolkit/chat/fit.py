@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from sft_toolkit.chat.drafts import Drafter
+from sft_toolkit.chat.effort_display import EffortDisplay
+from sft_toolkit.chat.effort_sentences import EffortSentences
 from sft_toolkit.chat.facts import TemplateFacts, template_facts
 from sft_toolkit.chat.probe_words import DOCUMENTS
 from sft_toolkit.chat.probes import Probes
@@ -19,10 +21,12 @@ from sft_toolkit.errors import ToolkitError
 class FitOptions:
     """`train_empty_think`: an empty thinking block that a generation prompt would give is trained nonetheless.
     `tools_in_system`: where the template leaves out declared tools, they are written into the system prompt.
+    `effort_sentences` state the effort of a record where the template does not.
     """
 
     train_empty_think: bool = False
     tools_in_system: bool = False
+    effort_sentences: EffortSentences = field(default_factory=EffortSentences)
 
 
 class Fit:
@@ -37,7 +41,15 @@ class Fit:
         self.tokenizer = tokenizer
         self.probes = _probes(template, for_tools)
         self.rules = find_rules(self.probes.probing, tokenizer.control_text.pattern, options.train_empty_think)
-        self.drafter = Drafter(template, tokenizer.control_text, self.probes, self.rules, options.tools_in_system)
+        self.effort = EffortDisplay(self.probes.probing, options.effort_sentences)
+        self.drafter = Drafter(
+            template,
+            tokenizer.control_text,
+            self.probes,
+            self.rules,
+            options.tools_in_system,
+            options.effort_sentences,
+        )
 
     @cached_property
     def facts(self) -> TemplateFacts:

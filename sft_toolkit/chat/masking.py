@@ -77,7 +77,7 @@ class Masking:
     def _note(self, spans: list[Span]) -> None:
         """Of turns, those that carry loss: what happens to others teaches nothing."""
         draft, facts, rules = self._draft, self._fit.facts, self._fit.rules
-        notes, conversation = draft.notes, draft.conversation
+        notes = draft.notes
         trained = [(turn, span) for turn, span in zip(draft.turns, spans, strict=True) if span.trained]
         lost = "dropped_reasoning" if facts.reasoning else "reasoning_not_rendered"
         notes[lost] += sum(span.reasoning is False for _, span in trained)
@@ -87,9 +87,9 @@ class Masking:
             headers = [draft.text[span.begin : span.header_end] for _, span in trained]
             notes["turns_without_header"] += sum(header not in rules.headers for header in headers)
         notes["control_text"] += len(draft.inert)
-        own_system = conversation.messages[0].role in ("system", "developer") or notes["tools_in_system"]
-        notes["inserted_default_system"] += facts.inserts_default_system and not own_system
-        notes["effort_not_rendered"] += conversation.effort is not None and not facts.effort
+        prompted = draft.conversation.messages[0].role in ("system", "developer")
+        prompted = prompted or bool(notes["tools_in_system"] or notes["effort_sentences"])
+        notes["inserted_default_system"] += facts.inserts_default_system and not prompted
         notes["fixed_date"] += self._fit.template.asks_for_date
 
     def _appended(self, spans: list[Span]) -> np.ndarray:

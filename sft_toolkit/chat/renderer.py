@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sft_toolkit.chat.drafts import Draft
+from sft_toolkit.chat.effort_display import EffortDisplay
+from sft_toolkit.chat.effort_sentences import EffortSentences
 from sft_toolkit.chat.facts import TemplateFacts
 from sft_toolkit.chat.fit import Fit, FitOptions
 from sft_toolkit.chat.masking import Masking, Train
@@ -42,7 +44,8 @@ class Renderer:
     "last" message. `train_empty_think`: an empty thinking block that a generation prompt would give is trained
     nonetheless. `today` is the date for a template that asks for one. `variables` are given to the template beside
     messages and tools; a record's `chat_template_kwargs` and its effort come after them and win. `tools_in_system`:
-    declared tools that a template leaves out are written into the system prompt.
+    declared tools that a template leaves out are written into the system prompt. `effort_sentences` state a record's
+    effort where the template does not; their variables win over all others.
 
     >>> from sft_toolkit.formats import parse_record
     >>> renderer = Renderer.from_folder("sample_data/tokenizer")
@@ -65,11 +68,14 @@ class Renderer:
         today: date = DEFAULT_DATE,
         variables: Mapping[str, Any] | None = None,
         tools_in_system: bool = False,
+        effort_sentences: EffortSentences | None = None,
     ) -> None:
-        """Raises UsageError for a variable that no template reads, ToolkitError where a template is broken."""
+        """Raises UsageError for a variable that no template reads or a sentence that it does not write, ToolkitError
+        where a template is broken.
+        """
         self._variables = with_written_numbers(dict(variables or {}))
         self._train: Train = train
-        self._options = FitOptions(train_empty_think, tools_in_system)
+        self._options = FitOptions(train_empty_think, tools_in_system, effort_sentences or EffortSentences())
         require_names(self._variables)
         self.templates = {
             name: _compiled(name, source, folder.special_tokens, today, self._variables)
@@ -80,6 +86,10 @@ class Renderer:
         self.tokenizer = ChatTokenizer(folder, "\n".join(templates.values()))
         self._fit = lru_cache(_FITS_KEPT)(self._make_fit)
         self._main = self._fit(DEFAULT if DEFAULT in templates else min(templates), "{}")
+        for of_level in self._options.effort_sentences.variables.values():
+            require_names(of_level)
+            _require_read(of_level, self.templates.values())
+        self.effort.require_sentences()
 
     @classmethod
     def from_folder(cls, path: str | Path, chat_template: str | Path | None = None, **options: Any) -> Renderer:
@@ -112,6 +122,23 @@ class Renderer:
     @property
     def rules(self) -> TurnRules:
         return self._main.rules
+
+    @property
+    def effort(self) -> EffortDisplay:
+        return self._main.effort
+
+    def fit_of(self, conversation: Conversation) -> Fit:
+        """The template that renders a record, under the variables that it brings, its effort left aside.
+
+        Raises RecordError where it asks for a template that is not there, or brings variables that make no sense.
+        """
+        return self._fit_with({}, *self._own(conversation))
+
+    def shows_reasoning(self, conversation: Conversation) -> dict[int, bool]:
+        """Of each assistant message that reasons, whether its reasoning is in the text; nothing of a faulty record."""
+        _, draft = self._draft(conversation)
+        shown = {turn.message: draft.writes_reasoning(turn) for turn in draft.turns}
+        return {message: written for message, written in shown.items() if written is not None}
 
     def render(self, conversation: Conversation) -> Rendered:
         """Raises RecordError where the conversation has no exact rendering with this template."""
@@ -151,16 +178,26 @@ class Renderer:
         return np.concatenate([np.zeros((len(before), 2), np.int32), located.offsets, ends])
 
     def _draft(self, conversation: Conversation) -> tuple[Fit, Draft]:
+        of_effort = self._options.effort_sentences.of_level(conversation.effort)
         try:
-            own = record_variables(conversation)
-            name = self._chosen(own.pop(TEMPLATE_KEY, None), bool(conversation.tools))
-            fit = self._fit(name, encode_text(switches(own)))
+            name, own = self._own(conversation)
+            fit = self._fit_with(of_effort, name, own)
+            states = conversation.effort is None or self._fit_with({}, name, own).effort.states(conversation.effort)
         except RecordError as error:
             return self._main, Draft(conversation, error=error)
-        draft = fit.drafter.draft(conversation, with_written_numbers(own))
+        draft = fit.drafter.draft(conversation, with_written_numbers({**own, **of_effort}))
         draft.notes["template_variables"] += bool(own)
         draft.notes["template_variables_not_read"] += bool(own.keys() - fit.template.reads)
+        draft.notes["effort_not_rendered"] += not states
         return fit, draft
+
+    def _own(self, conversation: Conversation) -> tuple[str, Variables]:
+        """The name of the template for a record, and the variables that it brings."""
+        own = record_variables(conversation)
+        return self._chosen(own.pop(TEMPLATE_KEY, None), bool(conversation.tools)), own
+
+    def _fit_with(self, of_effort: Mapping[str, Any], name: str, own: Variables) -> Fit:
+        return self._fit(name, encode_text(switches({**own, **of_effort})))
 
     def _chosen(self, named: Any, has_tools: bool) -> str:
         """The name of the template for a record, which may name it itself."""
@@ -204,7 +241,7 @@ def _of_template(name: str, error: ToolkitError) -> ToolkitError:
     return error if name == DEFAULT else ToolkitError(f"template {name}: {error.message}", error.hint)
 
 
-def _require_read(variables: Variables, templates: Iterable[ChatTemplate]) -> None:
+def _require_read(variables: Mapping[str, Any], templates: Iterable[ChatTemplate]) -> None:
     for name in variables:
         if not any(name in template.reads for template in templates):
             known = sorted({readable for template in templates for readable in template.readable})

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sft_toolkit.chat.system_prompt import in_system
 from sft_toolkit.chat.template import Messages, tojson
 
 _OPENING = "You can call these functions; each line is one of them, with the JSON Schema of its parameters."
-_SYSTEM = ("system", "developer")
 
 
 def tools_text(tools: list[dict[str, Any]]) -> str:
@@ -24,23 +24,5 @@ def tools_text(tools: list[dict[str, Any]]) -> str:
 
 
 def tools_in_system(messages: Messages, tools: list[dict[str, Any]], parts: bool) -> Messages:
-    """Write the tools at the end of the system prompt that `messages` begin with, after an empty line.
-
-    Where there is none, returns the messages that must stand in front: a system message of the tools alone. `parts`
-    says whether the template takes content as a list of parts.
-    """
-    text = tools_text(tools)
-    if not messages or messages[0]["role"] not in _SYSTEM:
-        return [{"role": "system", "content": [{"type": "text", "text": text}] if parts else text}]
-    content = messages[0]["content"] or ""
-    if isinstance(content, str):
-        joined: Any = _after(content, text)
-    else:
-        *first, last = content
-        joined = [*first, {**last, "text": _after(last["text"], text)}]
-    messages[0] = {**messages[0], "content": joined}
-    return []
-
-
-def _after(content: str, text: str) -> str:
-    return f"{content}\n\n{text}" if content else text
+    """Write the tools at the end of the system prompt, as `in_system` does."""
+    return in_system(messages, tools_text(tools), parts)

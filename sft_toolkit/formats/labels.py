@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+from sft_toolkit.conversation import EFFORTS
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.refusals import map_line, shown
 
-EFFORTS = ("none", "low", "medium", "high")
 LABELS = ("dataset", "domain", "difficulty")
 
 

@@ -20,6 +20,7 @@ _ROWS_AT_ONCE = 1024
 _PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
 _NOTES: dict[str, tuple[Level, str]] = {
     "dropped_reasoning": ("warning", _PER_EXCHANGE),
+    "effort_not_rendered": ("warning", "--effort-sentences states what a template does not"),
     "history_stop_left_out": ("warning", _PER_EXCHANGE),
     "reasoning_not_rendered": ("warning", "choose a template that writes reasoning"),
     "straddling_tokens": ("warning", "such a token carries loss only where its first character does"),

@@ -15,11 +15,13 @@ from sft_toolkit.chat import Rendered, Renderer, Span
 from sft_toolkit.chat.probe_words import ANSWER, TOOLS, assistant, probe, result, user
 from sft_toolkit.chat.template_files import DEFAULT, TOOL_USE
 from sft_toolkit.chat.variables import RECORD_KEY
-from sft_toolkit.conversation import Message
+from sft_toolkit.conversation import EFFORTS, Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.reporting.findings import Finding, Level
 
 _LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>")
+_STATE_EFFORT = "--effort-sentences states it"
+_EFFORT_VARIABLES = frozenset({"reasoning_effort", "reasoning_strength", "enable_thinking", "thinking"})
 _PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
 
 
@@ -236,12 +238,17 @@ class _TemplateCheck:
         return Finding("warning", "history", "drops reasoning of earlier exchanges", _PER_EXCHANGE)
 
     def _effort(self) -> Finding:
-        if self._facts.effort:
+        unstated = self._renderer.effort.unstated
+        if not unstated:
             return Finding("ok", "effort", "a record's effort changes the prompt")
-        if "reasoning_effort" not in self._renderer.template.source:
-            return Finding("ok", "effort", "the template reads none: labels of effort would not show")
-        said = "the template reads reasoning_effort, and a record's effort does not show"
-        return Finding("warning", "effort", said, "begin the template with {%- set reasoning_effort = effort -%}")
+        if unstated != list(EFFORTS):
+            said = f"a prompt of effort {' or '.join(unstated)} does not say so"
+            return Finding("warning", "effort", said, "give those levels a table in --effort-sentences")
+        switches = [name for name in self._renderer.template.readable if name in _EFFORT_VARIABLES]
+        if not switches:
+            return Finding("ok", "effort", "the template reads none: labels of effort would not show", _STATE_EFFORT)
+        said = f"the template reads {', '.join(switches)}, and a record's effort does not show"
+        return Finding("warning", "effort", said, f"{_STATE_EFFORT}, by variables of each level")
 
     def _generation_tags(self) -> Finding:
         agree = self._facts.generation_blocks_agree

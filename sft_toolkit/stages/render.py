@@ -1,11 +1,13 @@
-"""`render`: conversations to token ids with a loss mask, one token row each (or one per exchange)."""
+"""`render`: conversations to token ids with a loss mask, one token row a document."""
 
 from __future__ import annotations
 
 import datetime
+from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,11 +15,13 @@ import numpy as np
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, UsageError
 from sft_toolkit.stage import Outcome, Stage
+from sft_toolkit.stages.documents import Document, DocumentRules
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sft_toolkit.chat import Rendered, Renderer
+    from sft_toolkit.chat.effort_sentences import EffortSentences
 
 OVERLONG = ("error", "drop", "truncate")
 TRAIN = ("all", "last")
@@ -30,8 +34,10 @@ class RenderStage(Stage):
 
     `template_variables` are given to the template beside messages and tools. `tools_in_system` writes declared tools
     that a template leaves out into the system prompt. `date` (ISO) is given to a template that asks for today's date.
-    A document of more than `max_tokens` tokens is an error, dropped, or truncated after its last whole trained turn
-    that fits, as `overlong` says.
+    `effort_sentences` is a file with what states the effort where the template does not; `effort_mismatch`, `history`
+    and `per_exchange` decide which documents a record becomes, see `DocumentRules`. A document of more than
+    `max_tokens` tokens is an error, dropped, or truncated after its last whole trained turn that fits, as `overlong`
+    says.
     Raises UsageError or ToolkitError where options, tokenizer and template do not go together.
     """
 
@@ -45,6 +51,10 @@ class RenderStage(Stage):
     date: str = DEFAULT_DATE
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     tools_in_system: bool = False
+    effort_sentences: str | None = None
+    effort_mismatch: str = "split"
+    history: str = "keep"
+    seed: int = 0
 
     name: ClassVar[str] = "render"
 
@@ -65,6 +75,19 @@ class RenderStage(Stage):
             today=self._today,
             variables=self.template_variables,
             tools_in_system=self.tools_in_system,
+            effort_sentences=self._sentences,
+        )
+
+    @cached_property
+    def _sentences(self) -> EffortSentences | None:
+        from sft_toolkit.chat.effort_sentences import read_effort_sentences
+
+        return None if self.effort_sentences is None else read_effort_sentences(Path(self.effort_sentences))
+
+    @cached_property
+    def _rules(self) -> DocumentRules:
+        return DocumentRules(
+            self._renderer, self.effort_mismatch, self.history, self.per_exchange, self.train == "last", self.seed
         )
 
     @property
@@ -80,42 +103,45 @@ class RenderStage(Stage):
 
         return TOKENS
 
+    @property
+    def draws(self) -> bool:
+        return self.history == "both"
+
     def options(self) -> dict[str, Any]:
-        return {**super().options(), **self.facts()}
+        sentences = None if self._sentences is None else asdict(self._sentences)
+        return {**super().options(), "effort_sentences": sentences, **self.facts()}
 
     def facts(self) -> dict[str, Any]:
         return {"tokenizer": self._renderer.tokenizer.digest, "chat_template": self._renderer.template_digest}
 
     def __getstate__(self) -> dict[str, Any]:
         """Workers build their own renderer: a compiled template does not pickle."""
-        return {name: value for name, value in self.__dict__.items() if name != "_renderer"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_renderer", "_rules")}
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[dict[str, Any]]:
-        samples = (sample for conversation in batch for sample in self._samples(conversation, outcome))
-        for sample, rendered in self._renderer.render_each(samples):
+        waiting: deque[Document] = deque()
+        for sample, rendered in self._renderer.render_each(self._samples(batch, outcome, waiting)):
+            document = waiting.popleft()
             if isinstance(rendered, RecordError):
                 outcome.fault(sample, rendered)
                 continue
             for note, count in rendered.notes.items():
                 outcome.note(note, count)
-            yield from self._row(sample, rendered, outcome)
+            for row in self._row(sample, rendered, outcome):
+                outcome.note("tokens_rendered_again", row["length"] if document.repeated else 0)
+                yield row
 
-    def _samples(self, conversation: Conversation, outcome: Outcome) -> Iterator[Conversation]:
-        """The conversation, or one sample per exchange: all up to its end, with loss on that exchange alone.
-
-        What precedes the first question (an answer that greets) belongs to the first sample.
-        """
-        exchanges = conversation.exchanges() if self.per_exchange else []
-        if not exchanges:
-            yield conversation
-        for number, exchange in enumerate(exchanges):
-            begin = exchange.start if number else 0
-            history = [replace(message, weight=0) for message in conversation.messages[:begin]]
-            own = conversation.messages[begin : exchange.stop]
-            question = conversation.messages[exchange.start]
-            effort = conversation.effort if exchange is exchanges[-1] else question.effort
-            outcome.note("exchanges")
-            yield replace(conversation, id=f"{conversation.id}#{number}", messages=[*history, *own], effort=effort)
+    def _samples(self, batch: list[Conversation], outcome: Outcome, waiting: deque[Document]) -> Iterator[Conversation]:
+        """The conversation of each document of each record; the document itself waits until that is rendered."""
+        for conversation in batch:
+            try:
+                documents = self._rules.documents(conversation, outcome)
+            except RecordError as error:
+                outcome.fault(conversation, error)
+                continue
+            for document in documents:
+                waiting.append(document)
+                yield document.conversation
 
     def _row(self, sample: Conversation, rendered: Rendered, outcome: Outcome) -> Iterator[dict[str, Any]]:
         length = len(rendered.input_ids)

@@ -26,7 +26,7 @@ ok       tools            declared tools are written
 ok       tool calls       written, also several in a turn
 ok       reasoning        written before the last answer
 ok       history          keeps reasoning of earlier exchanges
-ok       effort           the template reads none: labels of effort would not show
+ok       effort           the template reads none: labels of effort would not show; --effort-sentences states it
 ok       generation tags  none, and none needed: turns are traced
 ok       straddles        no token lies across the bounds of a turn, line breaks included
 ok       control text     <|im_end|> in a message is read as plain text
@@ -210,6 +210,23 @@ def test_a_template_file_replaces_that_of_the_folder(run_cli: RunCli, tmp_path: 
     folder = write_byte_tokenizer(tmp_path / "tokenizer")
     done = run_cli("check", folder, "--chat-template", tmp_path / "other.jinja")
     assert findings(done)["reasoning"][0] == "warning"
+
+
+def test_labels_that_the_template_does_not_show_are_a_warning_that_names_the_way(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    folder = write_byte_tokenizer(tmp_path)
+    messages = [{"role": "user", "content": "q", "effort": "low"}, {"role": "assistant", "content": "a"}]
+    (tmp_path / "r.jsonl").write_text(json.dumps({"id": "r", "effort": "low", "messages": messages}) + "\n")
+    (tmp_path / "low.toml").write_text("[low]\nsentence = 'Denke kurz.'\n")
+    unstated = run_cli("check", folder, tmp_path / "r.jsonl").stdout.decode()
+    assert "warning  sample           effort_not_rendered: 1; --effort-sentences states" in unstated
+    stated = run_cli("check", folder, tmp_path / "r.jsonl", "--effort-sentences", tmp_path / "low.toml")
+    assert "effort_not_rendered" not in stated.stdout.decode()
+    assert findings(stated)["effort"] == (
+        "warning",
+        "a prompt of effort none or medium or high does not say so; give those levels a table in --effort-sentences",
+    )
 
 
 def test_a_folder_without_a_tokenizer_is_an_error(run_cli: RunCli, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def conversation(*messages: dict[str, Any], **more: Any) -> Conversation:
 
 
 TWO = (
-    say("user", "Erste Frage?", effort="low"),
+    say("user", "Erste Frage?", effort="high"),
     say("assistant", "Erste Antwort.", reasoning="Gedanke eins."),
     say("user", "Zweite Frage?", effort="high"),
     say("assistant", "Zweite Antwort.", reasoning="Gedanke zwei."),
@@ -74,7 +74,8 @@ def test_a_row_holds_ids_mask_and_counts(tokenizer: str, outcome: Outcome) -> No
 
 def test_the_effort_of_the_record_reaches_the_template(tokenizer: str, outcome: Outcome) -> None:
     stage = RenderStage(tokenizer)
-    low, none = run(stage, outcome, conversation(*TWO, effort="low"), conversation(*TWO))
+    pair = (say("user", "Frage?"), say("assistant", "Antwort."))
+    low, none = run(stage, outcome, conversation(*pair, effort="low"), conversation(*pair))
     decode = Renderer.from_folder(tokenizer).tokenizer.decode
     assert "Reasoning effort: low." in decode(low["input_ids"])
     assert "Reasoning effort" not in decode(none["input_ids"])
@@ -101,14 +102,14 @@ def test_per_exchange_trains_each_exchange_as_if_it_were_the_last(
 ) -> None:
     template = tmp_path / "template.jinja"
     template.write_text(DROPS_HISTORY)
-    record = conversation(say("system", "S"), *TWO, effort="medium")
+    record = conversation(say("system", "S"), {**TWO[0], "effort": "low"}, *TWO[1:])
     whole = RenderStage(tokenizer, str(template))
     (row,) = run(whole, outcome, record)
     assert "Gedanke eins" not in trained(whole, row)
     assert outcome.counters.notes["dropped_reasoning"] == 1
     stage = RenderStage(tokenizer, str(template), per_exchange=True)
     rows = run(stage, outcome, record)
-    assert [(row["id"], row["effort"]) for row in rows] == [("r#0", "low"), ("r#1", "medium")]
+    assert [(row["id"], row["effort"]) for row in rows] == [("r#0", "low"), ("r#1", "high")]
     assert [trained(stage, row) for row in rows] == [
         "<think>Gedanke eins.</think>Erste Antwort.<|im_end|>",
         "<think>Gedanke zwei.</think>Zweite Antwort.<|im_end|>",
@@ -127,8 +128,7 @@ def test_per_exchange_trains_a_greeting_once_and_counts_only_what_it_trains(
         "Hallo.<|im_end|><think>Gedanke eins.</think>Erste Antwort.<|im_end|>",
         "<think>Gedanke zwei.</think>Zweite Antwort.<|im_end|>",
     ]
-    assert rows[0]["effort"] == "low"
-    assert outcome.counters.notes == {"exchanges": 2, "effort_not_rendered": 1}
+    assert outcome.counters.notes == {"exchanges": 2, "effort_not_rendered": 2, "tokens_rendered_again": 29}
 
 
 def test_per_exchange_leaves_a_conversation_without_questions_whole(tokenizer: str, outcome: Outcome) -> None:
