@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 import typer
 
 from sft_toolkit.cli.options import ENV_PREFIX, Seed, require_choice, stage_command
+from sft_toolkit.cli.teacher_parameters import body_fields
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
     from sft_toolkit.teachers.ask_then_judge import TeacherOptions
-    from sft_toolkit.teachers.prefill import Render
     from sft_toolkit.teachers.requests import Asking
     from sft_toolkit.teachers.teacher import Teacher
 
@@ -56,20 +56,45 @@ def _choice(
         str,
         _option(
             "--prefill",
-            text="How an opener is sent: auto, completions, reasoning-field, content, prefix-flag or none.",
+            text="How an opener is sent: auto, none, or a form: completions, reasoning-field, reasoning-prefix, "
+            "thinking-part, opener-alone, content, prefix-flag.",
         ),
     ] = "auto",
     tokenizer: Annotated[
         Path | None,
-        _option("--tokenizer", metavar="DIR", text="Folder with the teacher's chat template, for completions."),
+        _option("--tokenizer", metavar="DIR", text="Folder with the teacher's tokenizer and chat template."),
     ] = None,
     temperature: Annotated[float | None, _option("--temperature", text="Sampling temperature.", min=0)] = None,
     top_p: Annotated[float | None, _option("--top-p", text="Top-p (nucleus) sampling.", min=0, max=1)] = None,
-    max_tokens: Annotated[int | None, _option("--max-tokens", text="Maximum tokens of a reply.", min=1)] = None,
+    max_tokens: Annotated[
+        int | None,
+        _option(
+            "--max-tokens", text="Maximum tokens of a reply; raised, only replies that it cut are asked again.", min=1
+        ),
+    ] = None,
+    max_completion_tokens: Annotated[
+        int | None,
+        _option("--max-completion-tokens", text="The same, where a server wants it by this name.", min=1),
+    ] = None,
     parameter: Annotated[
         list[str] | None,
-        _option("--parameter", metavar="NAME=JSON", text="An extra field for each request's body. Repeatable."),
+        _option(
+            "--parameter",
+            metavar="NAME=JSON",
+            text="An extra field for each request's body; NAME= leaves a field out. Repeatable.",
+        ),
     ] = None,
+    template_variable: Annotated[
+        list[str] | None,
+        _option(
+            "--template-variable",
+            metavar="KEY=VALUE",
+            text="A variable for the teacher's chat template, as enable_thinking=true. Repeatable.",
+        ),
+    ] = None,
+    stream: Annotated[
+        bool, _option("--stream", text="Take replies in pieces, where a server or gateway wants that.")
+    ] = False,
     concurrency: Annotated[int, _option("--concurrency", text="Maximum number of concurrent requests.", min=1)] = 32,
     attempts: Annotated[int, _option("--attempts", text="Maximum attempts per question.", min=1)] = 6,
     backoff: Annotated[
@@ -104,15 +129,23 @@ def _choice(
     from sft_toolkit.teachers.requests import Asking
 
     require_choice("--prefill", prefill, MODES)
-    parameters = _parameters(temperature=temperature, top_p=top_p, max_tokens=max_tokens, further=parameter or [])
-    given = Asking(model, prefill, parameters, seed)
+    body = body_fields(
+        temperature=temperature,
+        top_p=top_p,
+        max_tokens=max_tokens,
+        max_completion_tokens=max_completion_tokens,
+        further=parameter,
+        variables=template_variable,
+        streamed=stream,
+    )
+    given = Asking(model, prefill, body.parameters, seed, body.left_out)
     replies = journal or default_journal(run.output)
     timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
     return TeacherChoice(
         asking=_asking(given, teacher, replies if rejudge else None),
         journal=str(replies),
         options=TeacherOptions(
-            open=functools.partial(_open, teacher or "", timeouts, api_key_file, tokenizer),
+            open=functools.partial(_open, teacher or "", timeouts, api_key_file, tokenizer, body.streamed),
             concurrency=concurrency,
             patience=Patience(attempts, backoff, give_up=give_up_after),
             price_in=price_in,
@@ -158,19 +191,22 @@ def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
     """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew."""
     from sft_toolkit.teachers.ask_then_judge import kept_asking
     from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS
+    from sft_toolkit.teachers.requests import limit_of
 
     prefill = None if given.prefill == AUTO else given.prefill
     if teacher is None:
         if journal is None:
             raise UsageError("--teacher is missing", "name an endpoint, or local:FOLDER")
         kept = kept_asking(journal)
-        parameters = {**kept.parameters, **given.parameters}
+        earlier = kept.limited_by({}).parameters if limit_of(given.parameters) else kept.parameters
+        parameters = {**earlier, **given.parameters}
         return replace(
             kept,
             model=given.model or kept.model,
             prefill=prefill or kept.prefill,
             parameters=parameters,
             seed=given.seed,
+            left_out=given.left_out or kept.left_out,
         )
     if not teacher.startswith(_LOCAL):
         _require_endpoint(teacher, given.model)
@@ -178,22 +214,19 @@ def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
     return replace(given, model=given.model or teacher.removeprefix(_LOCAL), prefill=prefill or COMPLETIONS)
 
 
-def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None) -> Teacher:
+def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None, streamed: bool) -> Teacher:
     if teacher.startswith(_LOCAL):
         from sft_toolkit.teachers.local_teacher import LocalTeacher
 
         return LocalTeacher(teacher.removeprefix(_LOCAL))
     from sft_toolkit.teachers.http_teacher import HttpTeacher
 
-    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), render=_render(tokenizer))
+    template = None
+    if tokenizer is not None:
+        from sft_toolkit.teachers.rendering import TeacherTemplate
 
-
-def _render(tokenizer: Path | None) -> Render | None:
-    if tokenizer is None:
-        return None
-    from sft_toolkit.teachers.rendering import renderer
-
-    return renderer(tokenizer)
+        template = TeacherTemplate(tokenizer)
+    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), template=template, streamed=streamed)
 
 
 def _api_key(file: Path | None) -> str | None:
@@ -224,18 +257,3 @@ def _require_endpoint(teacher: str, model: str) -> None:
         raise UsageError("--teacher: a URL is no place for keys", f"use --api-key-file or {_KEY_VARIABLE}")
     if not model:
         raise UsageError("--model is missing", "name the model as the endpoint does")
-
-
-def _parameters(*, further: list[str], **named: Any) -> dict[str, Any]:
-    from sft_toolkit.json_text import decode
-
-    found = {name: value for name, value in named.items() if value is not None}
-    for each in further:
-        name, equals, value = each.partition("=")
-        try:
-            if not (name and equals):
-                raise ValueError("not NAME=JSON")
-            found[name] = decode(value)
-        except ValueError as fault:
-            raise UsageError(f"--parameter {each}: {fault}", 'as in --parameter top_k=20, text as "…"') from fault
-    return found

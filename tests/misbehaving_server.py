@@ -137,16 +137,25 @@ class Server:
         return {"id": "x", "model": body["model"], "choices": [{**choice, "finish_reason": finish}], "usage": usage}
 
     def render(self, body: dict) -> str:
-        """The prompt as a llama.cpp server renders it; only the form named by `open` opens the thinking block."""
+        """The prompt as a llama.cpp server tells it; only the form named by `open` opens the thinking block."""
+        turns = [turn(message) for message in body["messages"]]
         last = body["messages"][-1]
-        if last["role"] == "assistant" and self.script["open"] == "reasoning-field" and "reasoning_content" in last:
-            return f"<|user|>…<|assistant|><think>\n{last['reasoning_content']}"
-        return "<|user|>…<|assistant|><think>\n</think>\n" + str(last.get("content"))
+        if last["role"] == "assistant" and body.get("continue_final_message"):
+            thinks = self.script["open"] == "reasoning-field" and last.get("reasoning_content")
+            turns[-1] = turns[-1].partition("\n</think>")[0] if thinks else turns[-1]
+        return "".join(turns) + ("<|assistant|>" if body.get("add_generation_prompt") else "")
 
     def note(self, **entry: object) -> None:
         if self.log:
             with self.log.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
+
+
+def turn(message: dict) -> str:
+    if message["role"] != "assistant":
+        return f"<|{message['role']}|>{message['content']}"
+    reasoning = message.get("reasoning_content") or ""
+    return f"<|assistant|><think>\n{reasoning}\n</think>\n\n{message.get('content') or ''}"
 
 
 def message(style: str, opener: str, text: str, answer: str) -> dict:

@@ -19,8 +19,9 @@ from sft_toolkit.running.runner import check_output, forget_output, require_outp
 from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stage import Counters, Outcome
-from sft_toolkit.teachers.asking import Asker, AskingState
-from sft_toolkit.teachers.journal import Journal, Replies, claim, read_config
+from sft_toolkit.teachers.asking import Asker, AskingState, is_answered
+from sft_toolkit.teachers.journal import Journal, Replies
+from sft_toolkit.teachers.journal_config import claim, read_config
 from sft_toolkit.teachers.pace import Patience
 from sft_toolkit.teachers.prefill import AUTO
 from sft_toolkit.teachers.requests import Asking, Request
@@ -63,7 +64,8 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
 def kept_asking(journal: Path) -> Asking:
     """What the earlier run that filled the journal asked with. Raises UsageError or ToolkitError where none did."""
     config = _require_config(journal)
-    return Asking(config["model"], config["prefill"], config["parameters"], config["seed"])
+    left_out = tuple(config.get("left_out", ()))
+    return Asking(config["model"], config["prefill"], config["parameters"], config["seed"], left_out)
 
 
 def _require_config(journal: Path) -> dict[str, Any]:
@@ -132,7 +134,8 @@ class _Conductor:
     async def conduct(self, earlier: dict[str, object] | None) -> AskingState:
         try:
             await self._settle(earlier)
-            claim(Path(self.stage.journal), self.stage.config(), force=self._run.force)
+            earlier_limits = claim(Path(self.stage.journal), self.stage.config(), force=self._run.force)
+            self._use(replace(self.stage.asking, earlier=earlier_limits))
             check_output(self.stage, self._run, known=earlier is not None)
             if self._options.rejudge:
                 Replies.scan(Path(self.stage.journal)).save(Path(self.stage.journal), self._run.part)
@@ -186,8 +189,11 @@ class _Conductor:
             if self.stage.draws:
                 ledger.add([conversation.id for conversation in batch])
             requests = (request for conversation in batch for request in self.stage.requests(conversation))
-            missing = missing or any(self.stage.asking.key(request) not in replies for request in requests)
+            missing = missing or any(not self._is_answered(replies, request) for request in requests)
         return missing
+
+    def _is_answered(self, replies: Replies, request: Request) -> bool:
+        return is_answered(replies, self.stage.asking, request, self.stage.asking.key(request))
 
     def _asker(self, journal: Journal) -> Asker:
         assert self._teacher is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.teachers.journal import Journal
+from sft_toolkit.teachers.journal import Journal, Replies
 from sft_toolkit.teachers.pace import Pace, Patience
 from sft_toolkit.teachers.replies import read_reply, read_usage
 from sft_toolkit.teachers.requests import Asking, Request
@@ -130,7 +130,7 @@ class Asker:
     def _missing(self, requests: Iterator[Request]) -> Iterator[tuple[str, Request]]:
         for request in requests:
             key = self._asking.key(request)
-            if key in self._journal.replies:
+            if is_answered(self._journal.replies, self._asking, request, key):
                 self._state.kept += 1
             elif key not in self._asked:
                 self._asked.add(key)
@@ -160,11 +160,11 @@ class Asker:
                 try:
                     await asyncio.shield(self._hearing(key, request))
                 except (Busy, Unreachable) as setback:
-                    self._count(setback)
+                    self._count(key, setback)
                     self._pace.refused_for_now(str(setback), setback.wait if isinstance(setback, Busy) else None)
                     continue
                 except Faulty as setback:
-                    self._count(setback)
+                    self._count(key, setback)
                     self._pace.failed(str(setback))
                     return False
             self._pace.answered()
@@ -174,8 +174,14 @@ class Asker:
         """A task of its own, which outlives the worker that waits for it."""
         task = asyncio.create_task(self._hear(key, request))
         self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(self._let_go)
         return task
+
+    def _let_go(self, task: asyncio.Task[None]) -> None:
+        """Take note of a fault that nobody waits for any more: the run is ending for the first one."""
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _hear(self, key: str, request: Request) -> None:
         """Ask once; the reply is kept before anything else can happen to it."""
@@ -214,7 +220,9 @@ class Asker:
         why = read_reply(self._refused[0][1]).refusal
         return ToolkitError(f"the teacher refuses every question, {len(self._refused)} so far: {why}", _FIX)
 
-    def _count(self, setback: Setback) -> None:
+    def _count(self, key: str, setback: Setback) -> None:
+        if setback.body:
+            self._journal.note_fault(key, str(setback), setback.body)
         self._state.setbacks[f"{type(setback).__name__.lower()}: {str(setback)[:60]}"] += 1
 
     async def _show_progress(self) -> None:
@@ -224,6 +232,11 @@ class Asker:
 
 
 _FIX = "fix what it names, then run the same command again: no refusal was kept"
+
+
+def is_answered(replies: Replies, asking: Asking, request: Request, key: str) -> bool:
+    """True where a journal holds the reply to `request`, whose key is `key`."""
+    return key in replies or bool(asking.earlier and replies.answer(asking, request, even_cut=False))
 
 
 def _first(faults: BaseExceptionGroup[BaseException]) -> BaseException:

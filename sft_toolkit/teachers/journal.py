@@ -1,12 +1,15 @@
 """The journal of a run's replies: appended as they come, so that nothing that was paid for is ever lost.
 
-A folder holds `config.json` (what the questions share) and one file of lines per part of an array job:
-`{"key":"<32 hex digits>","status":200,"reply":<the body as it came>}`. Lines are only ever appended; a last line that
-a crash has torn is cut off when its writer comes back.
+A folder, for its owner alone to read, holds `config.json` (what the questions share) and one file of lines per part of
+an array job: `{"key":"<32 hex digits>","status":200,"reply":<the body as it came>}`. A body that is not quite the JSON
+that it should be stands there as `"raw":"<base64>"`; what is no reply, though it came with status 200, stands after a
+`fault` and answers nothing. Lines are only ever appended; a last line that a crash has torn is cut off when its writer
+comes back.
 """
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import os
 import re
@@ -15,56 +18,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import decode, encode, encode_text
-from sft_toolkit.shards.atomic import explained, write_text
+from sft_toolkit.shards.atomic import explained
 from sft_toolkit.shards.jsonl import whole_lines
+from sft_toolkit.teachers.journal_config import PRIVATE_FILE, write_private
 from sft_toolkit.teachers.key_index import KeyIndex, parts_of, place
+from sft_toolkit.teachers.replies import read_reply
+from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import RawReply
 
-_CONFIG = "config.json"
 _FILES = "replies-*.jsonl"
 _KEY = slice(8, 40)
 _HEAD = b'{"key":"'
-_LINE = re.compile(rb'\{"key":"[0-9a-f]{32}","status":\d+,"reply":.*\}\n', re.DOTALL)
+_LINE = re.compile(rb'\{"key":"[0-9a-f]{32}","status":\d+,"(?:reply|raw)":.*\}\n', re.DOTALL)
 _SYNC_SECONDS = 1.0
-
-
-def read_config(folder: Path) -> dict[str, Any] | None:
-    """What an earlier run noted of its questions, None where there was none."""
-    path = folder / _CONFIG
-    try:
-        config = decode(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as fault:
-        raise explained(fault, path) from fault
-    except ValueError as fault:
-        raise ToolkitError(f"{path}: not JSON: {fault}", "is this the journal of a run?") from fault
-    if not (isinstance(config, dict) and {"stage", "model", "prefill", "parameters", "seed"} <= config.keys()):
-        raise ToolkitError(f"{path}: not what a journal holds", "--journal names the folder of a run's replies")
-    return config
-
-
-def claim(folder: Path, config: dict[str, Any], *, force: bool) -> None:
-    """Note what the run's questions share. Raises UsageError where earlier ones differ, unless `force` is given.
-
-    Earlier replies stay: they are found again when the earlier configuration is.
-    """
-    earlier = read_config(folder)
-    wanted = decode(encode(config))
-    if earlier is not None and earlier != wanted and not force:
-        changed = sorted(key for key in earlier.keys() | wanted.keys() if earlier.get(key) != wanted.get(key))
-        raise UsageError(
-            f"{folder}: was begun with another {', '.join(changed)}",
-            "restore it, name another --journal, or use --force to ask with the new one (replies so far are kept)",
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise explained(fault, folder) from fault
-    if earlier is None or force:
-        write_text(folder / _CONFIG, encode_text(config))
 
 
 class Replies:
@@ -93,7 +61,7 @@ class Replies:
     def save(self, folder: Path, part: tuple[int, int]) -> None:
         """Keep the index beside the journal, for the processes that judge one part of a job."""
         index, names = _index_paths(folder, part)
-        write_text(names, encode_text([path.name for path in self.paths]))
+        write_private(names, encode_text([path.name for path in self.paths]))
         self.index.save(index)
 
     def __len__(self) -> int:
@@ -115,7 +83,24 @@ class Replies:
         except ValueError as fault:
             place = f"{self.paths[number]}: the line at byte {offset} is damaged"
             raise ToolkitError(f"{place}: {fault}", "delete it, and its question is asked again") from fault
-        return RawReply(entry["status"], encode(entry["reply"])) if entry["key"] == key else None
+        if entry["key"] != key:
+            return None
+        body = base64.b64decode(entry["raw"]) if "raw" in entry else encode(entry["reply"])
+        return RawReply(entry["status"], body)
+
+    def answer(self, asking: Asking, request: Request, *, even_cut: bool) -> RawReply | None:
+        """The reply to a question: today's, or one that came under a lower limit of length and ended within it.
+
+        With `even_cut` one that did not end within it is better than none.
+        """
+        found = self.get(asking.key(request))
+        cut = None
+        for key in asking.earlier_keys(request) if found is None else ():
+            earlier = self.get(key)
+            if earlier is not None and not read_reply(earlier).is_cut:
+                return earlier
+            cut = cut or earlier
+        return found or (cut if even_cut else None)
 
 
 class Journal:
@@ -127,8 +112,8 @@ class Journal:
     def __init__(self, folder: Path, part: tuple[int, int] = (0, 1)) -> None:
         self._folder, self._part = folder, part
         self.is_broken = False
-        path = folder / f"replies-{part[0]:05d}-of-{part[1]:05d}.jsonl"
-        self._file = path.open("ab")
+        self._path = path = folder / f"replies-{part[0]:05d}-of-{part[1]:05d}.jsonl"
+        self._file = os.fdopen(os.open(path, os.O_APPEND | os.O_CREAT | os.O_RDWR, PRIVATE_FILE), "ab")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as fault:
@@ -144,17 +129,15 @@ class Journal:
 
     def append(self, key: str, reply: RawReply) -> None:
         """Write a reply, so that it outlives this process at once, and the machine within a second."""
-        body = reply.body if b"\n" not in reply.body and b"\r" not in reply.body else encode(decode(reply.body))
-        line = b'%s%s","status":%d,"reply":%s}\n' % (_HEAD, key.encode(), reply.status, body)
-        try:
-            self._file.write(line)
-            self._file.flush()
-            if time.monotonic() - self._synced > _SYNC_SECONDS:
-                self._sync()
-        except OSError as fault:
-            self.is_broken = True
-            raise explained(fault, Path(self._file.name)) from fault
+        line = b'%s%s","status":%d,%s}\n' % (_HEAD, key.encode(), reply.status, _held(reply.body))
+        self._write(line)
         self.replies.index.add(key, place(self._number, self._end))
+        self._end += len(line)
+
+    def note_fault(self, key: str, detail: str, body: bytes) -> None:
+        """Write what came with status 200 and is no reply: it may have been paid for, and answers nothing."""
+        line = b'%s%s","status":200,"fault":%s,%s}\n' % (_HEAD, key.encode(), encode(detail), _raw(body))
+        self._write(line)
         self._end += len(line)
 
     def close(self) -> None:
@@ -163,9 +146,32 @@ class Journal:
         self.replies.save(self._folder, self._part)
         self._file.close()
 
+    def _write(self, line: bytes) -> None:
+        try:
+            self._file.write(line)
+            self._file.flush()
+            if time.monotonic() - self._synced > _SYNC_SECONDS:
+                self._sync()
+        except OSError as fault:
+            self.is_broken = True
+            raise explained(fault, self._path) from fault
+
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
+
+
+def _held(body: bytes) -> bytes:
+    """The body as it came where it is JSON on one line, or can be brought to one without loss."""
+    try:
+        value = decode(body)
+    except ValueError:
+        return _raw(body)
+    return b'"reply":' + (encode(value) if b"\n" in body or b"\r" in body else body)
+
+
+def _raw(body: bytes) -> bytes:
+    return b'"raw":"%s"' % base64.b64encode(body)
 
 
 def _index_paths(folder: Path, part: tuple[int, int]) -> tuple[Path, Path]:

@@ -51,8 +51,10 @@ class KeyIndex:
 
     def save(self, path: Path) -> None:
         self._sort()
-        with atomic_path(path) as temporary, temporary.open("wb") as file:
-            np.save(file, self._table)
+        with atomic_path(path) as temporary:
+            temporary.touch(0o600)
+            with temporary.open("wb") as file:
+                np.save(file, self._table)
 
     @classmethod
     def load(cls, path: Path) -> KeyIndex:

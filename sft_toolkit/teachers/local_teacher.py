@@ -12,9 +12,9 @@ from typing import Any
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import encode
-from sft_toolkit.teachers.prefill import opened_prompt
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import RawReply
+from sft_toolkit.teachers.thinking import UNKNOWN, Messages, Opening, opening_of, with_reasoning
 
 SMOLLM2 = "smollm2"
 _DEFAULTS = {"max_tokens": 512, "temperature": 0.7, "top_p": 0.95}
@@ -42,10 +42,8 @@ class LocalTeacher:
         import torch
 
         settings = {**_DEFAULTS, **asking.parameters}
-        rendered = self._tokenizer.apply_chat_template(
-            request.messages, tools=request.tools or None, add_generation_prompt=True, tokenize=False
-        )
-        prompt = opened_prompt(rendered, request.opener)
+        rendered = self._render(request.messages, True, request.tools or None)
+        prompt = rendered if request.opener is None else self._opening.opened(rendered, request.opener)
         inputs = self._tokenizer(prompt, return_tensors="pt", add_special_tokens=False)
         torch.manual_seed(asking.sampling_seed(request))
         with torch.inference_mode():
@@ -58,6 +56,21 @@ class LocalTeacher:
         choice = {"index": 0, "text": text, "finish_reason": "stop" if stopped else "length"}
         usage = {"prompt_tokens": inputs["input_ids"].shape[1], "completion_tokens": len(generated)}
         return RawReply(200, encode({"object": "text_completion", "choices": [choice], "usage": usage}))
+
+    @cached_property
+    def _opening(self) -> Opening:
+        return opening_of(self._rendered) or UNKNOWN
+
+    def _rendered(self, messages: Messages, generation: bool) -> str | None:
+        try:
+            return self._render(messages, generation)
+        except Exception:  # a template can raise whatever Python can
+            return None
+
+    def _render(self, messages: Messages, generation: bool, tools: list[dict[str, Any]] | None = None) -> str:
+        named = [with_reasoning(message) for message in messages]
+        text = self._tokenizer.apply_chat_template(named, tools=tools, add_generation_prompt=generation, tokenize=False)
+        return str(text)
 
     @cached_property
     def _stops(self) -> list[int]:

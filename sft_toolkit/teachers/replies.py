@@ -9,30 +9,36 @@ from typing import Any
 
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.formats.reasoning import FIELDS, PART_TYPES
-from sft_toolkit.json_text import decode
-from sft_toolkit.teachers.prefill import CLOSING, CONTENT, OPENING, PREFIX_FLAG
+from sft_toolkit.teachers.bodies import decode_body
+from sft_toolkit.teachers.prefill import CONTINUED_AS_TEXT
 from sft_toolkit.teachers.teacher import RawReply
+from sft_toolkit.teachers.thinking import MARKS, THINK
 from sft_toolkit.tool_calls.decode import decode_arguments
 
 _REFUSING_FINISHES = ("content_filter", "safety", "refusal")
 _CUT_FINISHES = ("length", "model_length", "max_tokens")
 _BROKEN_FINISHES = ("error", "abort")
+_TAGS = [tag for mark in MARKS for tag in (mark.opening, mark.closing)]
 # Marks of a thinking block as models write them, those of other templates included.
-_MARK = re.compile(r"</?think>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
+_MARK = re.compile("|".join(map(re.escape, _TAGS)), re.IGNORECASE)
+_CLOSING = re.compile("|".join(re.escape(mark.closing) for mark in MARKS))
+_BY_CLOSING = {mark.closing: mark for mark in MARKS}
 
 
 @dataclass(slots=True)
 class Reply:
     """What a teacher answered.
 
-    `thought_closed` is False where a thinking block was opened and never closed. `misfiled` is True where marks of the
-    thinking block are left in a field that should be free of them. `refusal` is why there is no answer.
+    `filed` is True where the server itself told the thinking from the answer. `thought_closed` is False where a
+    thinking block was opened and never closed. `misfiled` is True where marks of the thinking block are left in a field
+    that should be free of them. `refusal` is why there is no answer.
     """
 
     reasoning: str = ""
     content: str = ""
     tool_calls: list[ToolCall] = field(default_factory=list)
     finish: str | None = None
+    filed: bool = False
     thought_closed: bool = True
     misfiled: bool = False
     refusal: str | None = None
@@ -60,13 +66,13 @@ def read_reply(raw: RawReply, opener: str | None = None, prefill: str = "none") 
 
     Reasoning begins with the opener exactly once, whether the server echoed it or not, or is "" where there is none.
     """
-    body = decode(raw.body)
+    body = decode_body(raw.body)
     if raw.status >= 400:
         return Reply(refusal=f"HTTP {raw.status}: {error_message(body)}")
     choice = body["choices"][0]
     is_completion = not isinstance(choice.get("message"), dict)
     message = {"content": choice["text"]} if is_completion else choice["message"]
-    is_open = opener is not None and (is_completion or (bool(opener) and prefill in (CONTENT, PREFIX_FLAG)))
+    is_open = opener is not None and (is_completion or (bool(opener) and prefill in CONTINUED_AS_TEXT))
     thoughts, text = _content(message.get("content"))
     fields = (message.get(name) for name in FIELDS)
     reply = _split(
@@ -98,7 +104,7 @@ def with_opener(reasoning: str, opener: str) -> str:
 
 def read_usage(raw: RawReply) -> Usage:
     """The tokens of a reply as the server counted them, 0 where it did not."""
-    body = decode(raw.body)
+    body = decode_body(raw.body)
     usage = body.get("usage") if isinstance(body, dict) else None
     return Usage(_tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
 
@@ -130,14 +136,26 @@ def _split(field_text: str, text: str, is_open: bool, was_opened: bool) -> Reply
     that the template opened out of sight. `was_opened`: an opener was sent.
     """
     if field_text:
-        return Reply(field_text, text, misfiled=_is_marked(field_text, text))
-    if text.lstrip().startswith(OPENING):
-        text, is_open = text.lstrip().removeprefix(OPENING).lstrip("\n"), True
-    if is_open or CLOSING in text:
-        reasoning, closing, answer = text.partition(CLOSING)
+        return Reply(field_text, text, filed=True, misfiled=_is_marked(field_text, text))
+    if text.lstrip().startswith(THINK.opening):
+        text, is_open = text.lstrip().removeprefix(THINK.opening).lstrip("\n"), True
+    if is_open or THINK.closing in text:
+        reasoning, closing, answer = _closed(text)
         misfiled = _is_marked(reasoning, answer)
         return Reply(reasoning.rstrip(), answer.lstrip("\n"), thought_closed=bool(closing), misfiled=misfiled)
     return Reply("", text, thought_closed=not was_opened, misfiled=_is_marked(text))
+
+
+def _closed(text: str) -> tuple[str, str, str]:
+    """What stands before the first tag that closes thinking, the tag, and the answer without its wrapper."""
+    found = _CLOSING.search(text)
+    if found is None:
+        return text, "", ""
+    mark = _BY_CLOSING[found.group()]
+    answer = (
+        text[found.end() :].lstrip().removeprefix(mark.before_answer) if mark.before_answer else text[found.end() :]
+    )
+    return text[: found.start()], found.group(), answer.removesuffix(mark.after_answer)
 
 
 def _is_marked(*texts: str) -> bool:

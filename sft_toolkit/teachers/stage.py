@@ -30,7 +30,7 @@ class TeacherStage(Stage):
 
     def reply(self, request: Request) -> Reply | None:
         """The teacher's reply, None where the question was given up."""
-        raw = self._replies.get(self.asking.key(request))
+        raw = self._replies.answer(self.asking, request, even_cut=True)
         return None if raw is None else read_reply(raw, request.opener, self.asking.prefill)
 
     def config(self) -> dict[str, Any]:
@@ -38,9 +38,12 @@ class TeacherStage(Stage):
         return {"stage": self.name, **self.asking.to_json()}
 
     def options(self) -> dict[str, Any]:
-        """Where the journal lies and which part of a job this is decide nothing."""
+        """Where the journal lies and which part of a job this is decide nothing; nor does a limit of length.
+
+        What a higher limit changes are replies, and the output is made anew whenever there are new ones.
+        """
         others = {option.name: getattr(self, option.name) for option in fields(self) if option.name not in _NOT_PLAIN}
-        return {**others, "asking": self.asking.to_json()}
+        return {**others, "asking": self.asking.limited_by({}).to_json()}
 
     @property
     def random_seed(self) -> int:

@@ -11,7 +11,7 @@ from sft_toolkit.teachers.requests import Asking, Request
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """What came back, as it came: the HTTP status and the JSON text of the body."""
+    """What came back, as it came: the HTTP status and the body."""
 
     status: int
     body: bytes
@@ -43,14 +43,18 @@ class NotThere(ToolkitError):
 
 
 class Setback(Exception):
-    """A question that was not answered this time."""
+    """A question that was not answered this time. `body` is what came all the same with status 200, and may be paid."""
+
+    def __init__(self, detail: str, body: bytes = b"") -> None:
+        super().__init__(detail)
+        self.body = body
 
 
 class Busy(Setback):
     """The teacher asks for patience (429): nobody's fault. `wait` is how many seconds it asked for, if it said."""
 
-    def __init__(self, detail: str, wait: float | None = None) -> None:
-        super().__init__(detail)
+    def __init__(self, detail: str, wait: float | None = None, body: bytes = b"") -> None:
+        super().__init__(detail, body)
         self.wait = wait
 
 

@@ -19,9 +19,9 @@ REQUEST = Request([{"role": "user", "content": "Frage"}], opener="Gegeben ist:")
 SECRET = "sk-test-0123456789abcdef"
 
 
-def ask(url, asking=ASKING, request=REQUEST, key=None, timeouts=None, render=None, settle=False):
+def ask(url, asking=ASKING, request=REQUEST, key=None, timeouts=None, template=None, settle=False):
     async def run():
-        teacher = HttpTeacher(url, timeouts or Timeouts(2, 2, 5), key=key, render=render)
+        teacher = HttpTeacher(url, timeouts or Timeouts(2, 2, 5), key=key, template=template)
         try:
             return await (teacher.settle_prefill(asking) if settle else teacher.ask(asking, request))
         finally:
@@ -150,12 +150,13 @@ def test_both_names_of_the_reasoning_field_are_sent_and_the_flags_that_continue_
     assert reply.reasoning.startswith("Gegeben ist: eine Aufgabe")
 
 
-def test_completions_render_the_template_open_the_block_and_append_the_opener(serve):
+def test_completions_render_the_template_open_the_block_and_append_the_opener(serve, template):
     server = serve()
-    ask(server.url, replace(ASKING, prefill="completions"), render=lambda request: "<|user|>Frage<|assistant|>")
-    ask(server.url, replace(ASKING, prefill="completions"), render=lambda request: "<|assistant|><think>\n")
+    asking = replace(ASKING, prefill="completions")
+    ask(server.url, asking, template=template("<|user|>{q}<|assistant|>", "<think>\n", "\n</think>\n\n"))
+    ask(server.url, asking, template=template("<|user|>{q}<|assistant|><think>\n", "", "\n</think>\n\n"))
     prompts = [request["body"]["prompt"] for request in server.requests()]
-    assert prompts == ["<|user|>Frage<|assistant|><think>\nGegeben ist:", "<|assistant|><think>\nGegeben ist:"]
+    assert prompts == ["<|user|>Frage<|assistant|><think>\nGegeben ist:"] * 2
 
 
 def test_arguments_of_earlier_calls_travel_as_json_text_with_an_id():

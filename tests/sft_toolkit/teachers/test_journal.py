@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.teachers.journal import Journal, Replies, claim, read_config
+from sft_toolkit.teachers.journal import Journal, Replies
+from sft_toolkit.teachers.journal_config import claim, read_config
 from sft_toolkit.teachers.key_index import KeyIndex
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import RawReply

@@ -8,7 +8,7 @@ import pytest
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.teachers.local_teacher import LocalTeacher
-from sft_toolkit.teachers.rendering import renderer
+from sft_toolkit.teachers.rendering import TeacherTemplate
 from sft_toolkit.teachers.replies import read_reply
 from sft_toolkit.teachers.requests import Asking, Request
 
@@ -81,7 +81,7 @@ def test_what_holds_no_model_is_told(tmp_path):
 def test_the_template_of_a_folder_is_rendered_up_to_the_generation_prompt(sample_data):
     import transformers
 
-    text = renderer(sample_data / "tokenizer")(Request(MESSAGES))
+    text = TeacherTemplate(sample_data / "tokenizer").opened(Request(MESSAGES), {})
     tokenizer = transformers.AutoTokenizer.from_pretrained(sample_data / "tokenizer")
     expected = tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
     assert text == expected.removeprefix(tokenizer.bos_token or "\0")
