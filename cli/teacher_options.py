@@ -68,9 +68,7 @@ def _choice(
     top_p: Annotated[float | None, _option("--top-p", text="Top-p (nucleus) sampling.", min=0, max=1)] = None,
     max_tokens: Annotated[
         int | None,
-        _option(
-            "--max-tokens", text="Maximum tokens of a reply; raised, only replies that it cut are asked again.", min=1
-        ),
+        _option("--max-tokens", text="Maximum tokens of a reply; raised, only cut replies are asked again.", min=1),
     ] = None,
     max_completion_tokens: Annotated[
         int | None,
@@ -123,7 +121,7 @@ def _choice(
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.teachers.ask_then_judge import TeacherOptions, default_journal
-    from sft_toolkit.teachers.http_teacher import Timeouts
+    from sft_toolkit.teachers.http_client import Timeouts
     from sft_toolkit.teachers.pace import Patience
     from sft_toolkit.teachers.prefill import MODES
     from sft_toolkit.teachers.requests import Asking

@@ -98,7 +98,8 @@ class BackfillStage(TeacherStage):
                 f"Next call:\n{encode_text(calls)}",
             ]
         )
-        return Request([{"role": "system", "content": instruction}, {"role": "user", "content": question}])
+        messages = [{"role": "system", "content": instruction}, {"role": "user", "content": question}]
+        return Request(messages, record=conversation.id)
 
 
 def turns_to_fill(conversation: Conversation) -> list[int]:

@@ -72,7 +72,8 @@ class DistillStage(TeacherStage):
         if prompt:
             messages = self._instructed(prompt)
             for sample in range(self.samples):
-                yield Request(messages, sample, self._opener(conversation, sample), conversation.tools)
+                opener = self._opener(conversation, sample)
+                yield Request(messages, sample, opener, conversation.tools, record=conversation.id)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         for conversation in batch:
@@ -137,7 +138,8 @@ class DistillStage(TeacherStage):
         )
 
     def _instructed(self, prompt: list[Message]) -> list[dict[str, Any]]:
-        messages = [_plain(message) for message in prompt]
+        opened = max(index for index, message in enumerate(prompt) if message.role == "user")
+        messages = [_plain(message, with_reasoning=index > opened) for index, message in enumerate(prompt)]
         if not self.instruction:
             return messages
         if prompt[0].role != "system":
@@ -165,10 +167,15 @@ def _prompt(conversation: Conversation) -> list[Message]:
     return messages[:end] if any(message.role == "user" for message in messages[:end]) else []
 
 
-def _plain(message: Message) -> dict[str, Any]:
-    """The message as a teacher takes it: without the toolkit's labels, and without earlier reasoning."""
+def _plain(message: Message, with_reasoning: bool) -> dict[str, Any]:
+    """The message as a teacher takes it: without the toolkit's labels, and without the reasoning of earlier exchanges.
+
+    That of an exchange whose tools have answered and that goes on is the teacher's own to continue from; some refuse a
+    question without it.
+    """
     record = message.to_record()
-    return {name: record[name] for name in ("role", "content", "tool_calls", "tool_call_id") if name in record}
+    names = ("role", "content", "tool_calls", "tool_call_id", *(["reasoning"] if with_reasoning else []))
+    return {name: record[name] for name in names if name in record}
 
 
 def _text_of(messages: list[dict[str, Any]]) -> str:

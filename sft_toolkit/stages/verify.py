@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from sft_toolkit.conversation import Conversation, Message, ToolCall
@@ -125,9 +125,9 @@ class VerifyStage(TeacherStage):
         ]
 
     def _questions(self, conversation: Conversation, message: Message) -> list[Request]:
-        return [
-            call_request(message.reasoning or "", conversation.tools, self.form, sample) for sample in range(self.votes)
-        ]
+        reasoning, tools = message.reasoning or "", conversation.tools
+        asked = [call_request(reasoning, tools, self.form, sample) for sample in range(self.votes)]
+        return [replace(request, record=conversation.id) for request in asked]
 
 
 def _agreed(message: Message) -> bool:

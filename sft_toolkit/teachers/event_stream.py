@@ -88,7 +88,8 @@ class _Choice:
         if not isinstance(piece, dict):
             return
         place = piece.get("index")
-        function = piece.get("function") if isinstance(piece.get("function"), dict) else {}
+        given = piece.get("function")
+        function = given if isinstance(given, dict) else {}
         if place is None:
             begins = piece.get("id") or function.get("name")
             place = len(self._calls) if begins or not self._calls else len(self._calls) - 1

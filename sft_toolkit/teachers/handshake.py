@@ -169,14 +169,14 @@ class _Hands:
     def _why_not_text(self, asking: Asking, raw: RawReply) -> str | None:
         """What goes on as content may do so outside of thinking, and be closed by a model that takes it for thinking.
 
-        So the server has to count the tokens of the prompt with open thinking, or to tell thinking from answer itself.
+        So the server has to count the tokens of the prompt with open thinking, or to split thinking and answer itself.
         """
         why_not = self._why_not_read(asking, raw)
         if why_not is not None or raw.status >= 400:
             return why_not
         if self._template is None:
             filed = read_reply(raw, CANARY_OPENER, asking.prefill).filed
-            return None if filed else "the server does not tell thinking from answer, and no template is at hand"
+            return None if filed else "the server does not split thinking and answer, and no template is at hand"
         expected = self._template.tokens(self._template.opened(_canary(), self._variables))
         counted = read_usage(raw).tokens_in
         if counted in expected:

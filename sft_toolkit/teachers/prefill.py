@@ -56,7 +56,7 @@ def chat_body(asking: Asking, request: Request, tag: str = DEFAULT_TAG) -> dict[
 
     `tag` opens thinking in the teacher's template, for the forms that write it themselves.
     """
-    messages, flags = [*map(_on_the_wire, request.messages)], {}
+    messages, flags = [*map(_on_the_wire, request.messages)], dict[str, Any]()
     if request.opener:
         last, flags = _CHAT_FORMS[asking.prefill](request.opener, tag)
         messages.append({"role": "assistant", **last})

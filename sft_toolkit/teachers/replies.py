@@ -29,7 +29,7 @@ _BY_CLOSING = {mark.closing: mark for mark in MARKS}
 class Reply:
     """What a teacher answered.
 
-    `filed` is True where the server itself told the thinking from the answer. `thought_closed` is False where a
+    `filed` is True where the server itself split thinking and answer. `thought_closed` is False where a
     thinking block was opened and never closed. `misfiled` is True where marks of the thinking block are left in a field
     that should be free of them. `refusal` is why there is no answer.
     """

@@ -22,8 +22,8 @@ class Request:
 
     `record` is the id of the record that asks, so that equal questions of two records get a reply each. `opener` opens
     the thinking block and is its first words; "" opens it and leaves the words to the teacher, None leaves it to the
-    teacher whether it thinks. `sample` distinguishes questions that are otherwise the same. `options` are further fields
-    of the request's body, such as response_format.
+    teacher whether it thinks. `sample` distinguishes questions that are otherwise the same. `options` are further
+    fields of the request's body, such as response_format.
     """
 
     messages: list[dict[str, Any]]

@@ -112,7 +112,8 @@ def find_opening(prompt: str, probes: Iterable[str | None]) -> Opening | None:
 
     None where the template writes no reasoning, and opens no thinking itself either.
 
-    >>> find_opening("Q assistant:", ["Q assistant:<think>1, 2, 3, 4, 5, 6, 7, 8,</think>It is done."]).add
+    >>> turn = f"{CANARY_QUESTION} assistant:"
+    >>> find_opening(turn, [f"{turn}<think>{CANARY_OPENER}</think>It is done."]).add
     '<think>'
     """
     question_end = prompt.rfind(CANARY_QUESTION) + len(CANARY_QUESTION)

@@ -61,7 +61,7 @@ class TeacherLabels(TeacherStage):
             return
         asked = messages(prompt, self.rubric, self.examples)
         for vote in range(self.votes):
-            yield Request(asked, vote)
+            yield Request(asked, vote, record=conversation.id)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         for conversation in batch:

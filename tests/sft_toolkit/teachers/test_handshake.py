@@ -1,7 +1,7 @@
-"""The handshake against servers with real chat templates: right forms are taken, wrong ones are not, whatever is said.
+"""The handshake against servers with real chat templates: right forms are taken, wrong ones are not.
 
-The model behind these servers continues the canary's numbers and closes a thinking block in any case, so that its replies
-prove nothing. What is right was worked out by hand from what the templates render.
+The model behind these servers continues the canary's numbers and closes a thinking block in any case, so that its
+replies prove nothing. What is right was worked out by hand from what the templates render.
 """
 
 import asyncio
@@ -26,8 +26,8 @@ TEMPLATES = Path(trl.__file__).parent / "chat_templates"
 COMPLETIONS, CONTENT, ALONE = "completions", "content", "opener-alone"
 OPENS_ITSELF = ({COMPLETIONS}, {COMPLETIONS, ALONE})
 PLAIN_TAG = ({COMPLETIONS, CONTENT}, {COMPLETIONS, CONTENT})
-# Forms that open thinking where a server continues the rendered last message (vLLM), and where it appends the content of
-# the last message to the generation prompt (SGLang).
+# Forms that open thinking where a server continues the rendered last message (vLLM), and where it appends the content
+# of the last message to the generation prompt (SGLang).
 RIGHT = {
     "deepseek_r1_distill": ({COMPLETIONS, CONTENT}, {COMPLETIONS, ALONE}),
     "deepseekv3": ({COMPLETIONS, CONTENT}, {COMPLETIONS, ALONE}),

@@ -8,8 +8,10 @@ import httpx
 import pytest
 
 from sft_toolkit.errors import ToolkitError, TryAgain
-from sft_toolkit.teachers.http_teacher import HttpTeacher, Timeouts, _retry_after
+from sft_toolkit.teachers.http_client import Timeouts
+from sft_toolkit.teachers.http_teacher import HttpTeacher, _retry_after
 from sft_toolkit.teachers.prefill import chat_body
+from sft_toolkit.teachers.rendering import TeacherTemplate
 from sft_toolkit.teachers.replies import read_reply, read_usage
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import Busy, Faulty, Unreachable
@@ -150,13 +152,13 @@ def test_both_names_of_the_reasoning_field_are_sent_and_the_flags_that_continue_
     assert reply.reasoning.startswith("Gegeben ist: eine Aufgabe")
 
 
-def test_completions_render_the_template_open_the_block_and_append_the_opener(serve, template):
+def test_completions_render_the_template_open_the_block_and_append_the_opener(serve, sample_data):
     server = serve()
-    asking = replace(ASKING, prefill="completions")
-    ask(server.url, asking, template=template("<|user|>{q}<|assistant|>", "<think>\n", "\n</think>\n\n"))
-    ask(server.url, asking, template=template("<|user|>{q}<|assistant|><think>\n", "", "\n</think>\n\n"))
-    prompts = [request["body"]["prompt"] for request in server.requests()]
-    assert prompts == ["<|user|>Frage<|assistant|><think>\nGegeben ist:"] * 2
+    template = TeacherTemplate(sample_data / "tokenizer")
+    ask(server.url, replace(ASKING, prefill="completions"), template=template)
+    (sent,) = [request["body"]["prompt"] for request in server.requests()]
+    assert sent == template.opened(replace(REQUEST, opener=""), {}) + "Gegeben ist:"
+    assert sent.endswith("<think>\nGegeben ist:")
 
 
 def test_arguments_of_earlier_calls_travel_as_json_text_with_an_id():
@@ -172,10 +174,20 @@ def test_auto_takes_the_form_that_the_servers_own_rendering_shows_to_be_open(ser
     assert {request["path"] for request in server.requests()} == {"/apply-template"}
 
 
-@pytest.mark.parametrize(("style", "form"), [("reasoning", "reasoning-field"), ("continued", "content")])
-def test_without_such_a_rendering_a_canary_must_be_gone_on_with(serve, style, form):
+@pytest.mark.parametrize(
+    ("style", "form"),
+    [("reasoning", "reasoning-field"), ("continued", "reasoning-prefix"), ("reasoning", "opener-alone")],
+)
+def test_without_such_a_rendering_a_canary_must_be_continued(serve, style, form):
     asking = replace(ASKING, prefill=form)
     assert ask(serve(open=None, style=style).url, asking, settle=True).prefill == form
+
+
+@pytest.mark.parametrize("form", ["content", "prefix-flag", "opener-alone"])
+def test_text_of_ours_that_is_continued_as_text_proves_nothing(serve, form):
+    with pytest.raises(ToolkitError) as caught:
+        ask(serve(open=None, style="continued").url, replace(ASKING, prefill=form), settle=True)
+    assert "add --tokenizer DIR" in caught.value.hint
 
 
 @pytest.mark.parametrize(
