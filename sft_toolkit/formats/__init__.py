@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from sft_toolkit.conversation import Conversation
@@ -15,4 +16,9 @@ __all__ = ["FORMATS", "RecordReader", "parse_record"]
 
 def parse_record(record: Any, source_format: str = "auto") -> Conversation:
     """Read one decoded record without a mapping. Raises RecordError as `RecordReader.read` does."""
-    return RecordReader(source_format).read(record)[0]
+    return _reader(source_format).read(record)[0]
+
+
+@cache
+def _reader(source_format: str) -> RecordReader:
+    return RecordReader(source_format)

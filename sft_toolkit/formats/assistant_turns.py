@@ -7,12 +7,14 @@ from typing import Any
 from sft_toolkit.conversation import Message, ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.dialects import read_assistant_text, read_tool_response
+from sft_toolkit.formats.dialects.registry import may_hold_markup
 from sft_toolkit.formats.reasoning import agreed
 from sft_toolkit.formats.refusals import listed, map_line
 from sft_toolkit.formats.speakers import CALL, THOUGHT
 from sft_toolkit.formats.turns import Turn, carries_text
 
-_RESULT = "<tool_response>"
+RESULT_MARK = "<tool_response>"
+_PARTIAL = frozenset({CALL, THOUGHT})
 LAST_EMPTY = "empty_last_message_left_out"
 
 
@@ -22,12 +24,13 @@ def finished(turns: list[Turn], tools: list[dict[str, Any]], notes: list[str]) -
     Raises RecordError that names the message.
     """
     turns = _unwrapped(turns)
-    names = frozenset(tool["function"]["name"] for tool in tools) if tools else None
+    names = names_of(tools)
     for place, turn in enumerate(turns):
-        if turn.message.content and turn.message.role == "assistant":
+        text = turn.message.content
+        if turn.message.role == "assistant" and isinstance(text, str) and may_hold_markup(text):
             follows = place + 1 < len(turns) and turns[place + 1].message.role == "tool"
-            _read_dialects(turn, names, follows, tools)
-    if any(turn.kind in (CALL, THOUGHT) for turn in turns):
+            read_dialects(turn.message, turn.at, names, follows, tools)
+    if any(turn.kind in _PARTIAL for turn in turns):
         turns = _joined(turns)
     return _without_empty(turns, notes)
 
@@ -52,7 +55,7 @@ def _unwrapped(turns: list[Turn]) -> list[Turn]:
 
 def _may_be_blocks(turn: Turn) -> bool:
     text = turn.message.content
-    return turn.message.role in ("tool", "user") and isinstance(text, str) and _RESULT in text
+    return turn.message.role in ("tool", "user") and isinstance(text, str) and RESULT_MARK in text
 
 
 def _after_call(before: list[Turn]) -> bool:
@@ -61,19 +64,28 @@ def _after_call(before: list[Turn]) -> bool:
     return last is not None and last.is_assistants and (bool(last.message.tool_calls) or bool(last.message.content))
 
 
-def _read_dialects(turn: Turn, names: frozenset[str] | None, follows: bool, tools: list[dict[str, Any]]) -> None:
-    message = turn.message
-    assert isinstance(message.content, str)
+def read_dialects(
+    message: Message, at: int, names: frozenset[str] | None, follows: bool, tools: list[dict[str, Any]]
+) -> None:
+    """Take reasoning and calls out of the text of an assistant message, `names` being those of the declared `tools`.
+
+    `follows`: a tool speaks next. Raises RecordError that names the message, which is at index `at`.
+    """
     try:
-        reading = read_assistant_text(message.content, tools_declared=names, tool_message_follows=follows, tools=tools)
+        reading = read_assistant_text(message.text, tools_declared=names, tool_message_follows=follows, tools=tools)
         message.reasoning = agreed([text for text in (message.reasoning, reading.reasoning) if text])
         calls = [call.to_tool_call() for call in reading.calls]
         if calls and message.tool_calls and not _same(calls, message.tool_calls):
             raise RecordError("ambiguous_calls", "the text holds other calls than tool_calls", "keep one of them")
     except RecordError as error:
-        raise RecordError(error.reason, f"message {turn.at} (assistant): {error.detail}", error.hint) from error
+        raise RecordError(error.reason, f"message {at} (assistant): {error.detail}", error.hint) from error
     message.tool_calls = message.tool_calls or calls
     message.content = reading.content or None if reading.calls else reading.content
+
+
+def names_of(tools: list[dict[str, Any]]) -> frozenset[str] | None:
+    """The names of the declared tools, None where there are none."""
+    return frozenset(tool["function"]["name"] for tool in tools) if tools else None
 
 
 def _same(ours: list[ToolCall], theirs: list[ToolCall]) -> bool:

@@ -25,7 +25,10 @@ _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 class Layout:
-    """What the names of a record's columns say. The same names are looked at once."""
+    """What the names of a record's columns say. The same names are looked at once.
+
+    `is_plain`: those with a known name are messages, tools and labels, spelled as the toolkit spells them.
+    """
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
@@ -38,10 +41,21 @@ class Layout:
         self.tools = self._present(TOOLS)
         self.nested_tools = tuple((self.by_fold[fold], key) for fold, key in NESTED_TOOLS if fold in self.by_fold)
         self.media = self._present(MEDIA)
+        self.is_plain = (
+            "messages" in names
+            and self.tools in ((), ("tools",))
+            and not (self.systems or self.nested_tools or self.media)
+            and all(fold in names for fold in _LABELS if fold in self.by_fold)
+        )
         self.labels = {fold: self.by_fold[fold] for fold in _LABELS if fold in self.by_fold}
 
     def _present(self, folds: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(self.by_fold[fold] for fold in folds if fold in self.by_fold)
+
+    @cached_property
+    def plain_columns(self) -> tuple[tuple[str, str], ...]:
+        """What each column is taken for where the layout is plain."""
+        return tuple((name, name) for name in self.names if name in ("messages", "tools", *_LABELS))
 
     @cached_property
     def is_read_by_name(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from sft_toolkit.errors import RecordError
@@ -27,6 +28,10 @@ class FlagNames:
     read: bool = True
 
     @property
+    def is_standard(self) -> bool:
+        return self.trained == TRAINED and self.read
+
+    @cached_property
     def all(self) -> frozenset[str]:
         """Every key that is a flag, read or not."""
         return frozenset({*self.trained, *self.masked, *STRETCHES})

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import xxhash
-
-from sft_toolkit.conversation import Conversation, Message
+from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.assistant_turns import finished
 from sft_toolkit.formats.columns import Columns, Draft, Layout, columns_of, layout_of
@@ -17,14 +15,14 @@ from sft_toolkit.formats.loss_flags import MASKED, TRAINED, FlagNames
 from sft_toolkit.formats.mapped import map_beside, mapped_drafts
 from sft_toolkit.formats.mapping import ColumnMapping
 from sft_toolkit.formats.padding import without_padding
-from sft_toolkit.formats.refusals import listed, map_line
+from sft_toolkit.formats.plain import check_results, content_hash, plain_conversation
+from sft_toolkit.formats.refusals import listed
 from sft_toolkit.formats.shapes import SHAPES, Reading, recognised
 from sft_toolkit.formats.speakers import folded
 from sft_toolkit.formats.suggestions import Lines, refused, suggested
 from sft_toolkit.formats.surroundings import declared_tools, refuse_media, with_system
-from sft_toolkit.formats.turns import SOURCE, MessageForm, Turn, read_turns
+from sft_toolkit.formats.turns import SOURCE, MessageForm, read_turns
 from sft_toolkit.formats.unreadable import special_refusal
-from sft_toolkit.json_text import encode
 
 FORMATS = tuple(SHAPES)
 _KINDS = ("user", "assistant", "system", "tool")
@@ -51,6 +49,8 @@ class RecordReader:
         if not isinstance(record, dict):
             raise RecordError("not_an_object", "the record is not a JSON object")
         try:
+            if not padded and self._is_standard and (plain := plain_conversation(record)) is not None:
+                return [plain]
             drafts = self._drafts(record, padded)
             conversations = [self._conversation(draft) for draft in drafts]
         except RecursionError as fault:
@@ -104,6 +104,10 @@ class RecordReader:
         return True
 
     @cached_property
+    def _is_standard(self) -> bool:
+        return self.source_format == "auto" and not self.mapping.entries
+
+    @cached_property
     def _form(self) -> MessageForm:
         mapping, standard = self.mapping, MessageForm()
         speakers = {folded(name): kind for kind in _KINDS for name in mapping.paths(f"as-{kind}")}
@@ -132,8 +136,8 @@ class RecordReader:
         turns = with_system(turns, draft, layout, self.mapping, notes)
         tools = declared_tools(turns, draft, layout, self.mapping, notes)
         turns = finished(turns, tools, notes)
-        _check_results(turns)
         messages = [turn.message for turn in turns]
+        check_results(messages, [turn.at for turn in turns])
         labels, kept = self._labels(draft, layout)
         return Conversation(
             id=read_id(labels.get("id")) or content_hash(messages, tools),
@@ -184,25 +188,3 @@ def _number(conversations: list[Conversation], drafts: list[Draft]) -> None:
     shared = content_hash([message for each in conversations for message in each.messages], [])
     for conversation, draft in zip(conversations, drafts, strict=True):
         conversation.id = f"{conversation.id if named else shared}#{draft.number}"
-
-
-def content_hash(messages: list[Message], tools: list[dict[str, Any]]) -> str:
-    """The id of a record that has none: equal content has equal ids."""
-    return xxhash.xxh3_128_hexdigest(encode([[message.to_record() for message in messages], tools]))
-
-
-def _check_results(turns: list[Turn]) -> None:
-    """A tool result must follow a call; where every call so far has an id, it must name one of them."""
-    seen: set[str | None] = set()
-    for turn in turns:
-        message = turn.message
-        seen.update(call.id for call in message.tool_calls)
-        if message.role != "tool":
-            continue
-        unmatched = message.tool_call_id is not None and None not in seen and message.tool_call_id not in seen
-        if not seen or unmatched:
-            detail = f"message {turn.at} is a tool result that follows no such call"
-            raise RecordError("tool_result_without_call", detail)
-
-
-__all__ = ["FORMATS", "RecordReader", "content_hash", "map_line"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from sft_toolkit.conversation import Message, ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.calls import call_list, calls_of_message, identifier, read_call
+from sft_toolkit.formats.canonical import canonical_message
 from sft_toolkit.formats.dialects import read_call_text
 from sft_toolkit.formats.labels import effort_of
 from sft_toolkit.formats.loss_flags import WITHOUT_EFFECT, FlagNames, lowest_flag
@@ -23,8 +25,6 @@ _CONTENT_KEYS = ("content", "value", "parts")
 _CALL_KEYS = ("tool_calls", "function_call", "function_calls")
 _OWN_KEYS = frozenset({"name", "mask_reason", "mask_detail", "effort", *_CALL_KEYS})
 _RESULT_IDS = ("tool_call_id", "call_id", "tool_use_id")
-_PLAIN_KEYS = frozenset({"role", "content"})
-_PLAIN_ROLES = frozenset({"system", "user", "assistant", "developer"})
 # What the toolkit's own stages write into a message; the names that begin so were counted when they were first read.
 _TOOLKIT_KEYS = frozenset({"backfill", "language_verdict", "verify"})
 SOURCE = "source_"
@@ -41,9 +41,15 @@ class MessageForm:
     flags: FlagNames = field(default_factory=FlagNames)
     reads_effort: bool = True
 
-    @property
-    def is_plain(self) -> bool:
-        return self.role_keys[0] == "role" and self.content_keys[0] == "content" and not self.speakers
+    @cached_property
+    def is_standard(self) -> bool:
+        """True where a message in the toolkit's own form is what it seems."""
+        return (
+            (self.role_keys, self.content_keys) == (_ROLE_KEYS, _CONTENT_KEYS)
+            and not self.speakers
+            and self.flags.is_standard
+            and self.reads_effort
+        )
 
 
 @dataclass(slots=True)
@@ -64,13 +70,12 @@ class Turn:
 def read_turns(given: list[Any], form: MessageForm, notes: list[str]) -> list[Turn]:
     """Each message with its speaker, text, calls, results and flags. Raises RecordError that names the message."""
     turns: list[Turn] = []
-    is_plain = form.is_plain
+    is_standard = form.is_standard
     for at, message in enumerate(given):
-        if is_plain and type(message) is dict and message.keys() == _PLAIN_KEYS:
-            role, content = message["role"], message["content"]
-            if type(content) is str and role in _PLAIN_ROLES:
-                turns.append(Turn(Message(role, content), role, at, message))
-                continue
+        read = canonical_message(message, notes) if is_standard else None
+        if read is not None:
+            turns.append(Turn(read, read.role, at, message))
+            continue
         try:
             turns += _read(at, message, form, notes)
         except RecordError as error:

@@ -153,7 +153,7 @@ def test_a_bad_record_stops_the_run_and_names_file_line_and_id(run_cli: RunCli, 
     records = [record(0), {"id": "r1", "messages": "hi"}, record(2)]
     source = write_records(tmp_path / "in.jsonl", records)
     error = one_line_error(run_cli("convert", source, "-o", tmp_path / "out"), 1)
-    assert f"{source}:2: messages is not a list" in error
+    assert f"{source}:2: messages is text that is not JSON" in error
     assert not (tmp_path / "out" / "manifest.json").exists()
 
 

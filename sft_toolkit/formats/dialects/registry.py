@@ -20,11 +20,17 @@ _PATTERN = "|".join(f"(?P<d{number}>{dialect.opening})" for number, dialect in e
 MARKS = re.compile(_PATTERN)
 MARKS_OUTSIDE_CODE = OutsideCode(_PATTERN)
 _SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
+_BEGINNINGS = re.compile(r"\s*+(?:[\[{◁]|Thought:|Action:|Action Input:|Observation:|Final Answer:)")
 
 
 def may_hold_mark(text: str) -> bool:
     """A quick no for the texts that hold no mark of any dialect, which are nearly all."""
     return any(sign in text for sign in _SIGNS)
+
+
+def may_hold_markup(text: str) -> bool:
+    """A quick no for the texts that hold neither reasoning nor calls in any dialect, with marks or without."""
+    return "<" in text or _BEGINNINGS.match(text) is not None or any(sign in text for sign in _SIGNS)
 
 
 def dialect_of(mark: re.Match[str]) -> CallDialect:
