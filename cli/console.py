@@ -11,7 +11,7 @@ from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import Summary
-    from sft_toolkit.stage import Progress
+    from sft_toolkit.stage import ColumnsRead, Progress
 
 _PROGRESS_SECONDS = 0.2
 
@@ -94,8 +94,32 @@ def print_summary(summary: Summary) -> None:
     rate = counters.records_in / summary.seconds if summary.seconds > 0 else 0.0
     title = f"{summary.stage} -> {summary.output}: {summary.seconds:.1f} s, {rate:,.0f} records/s"
     print_table(title, ("what", "count"), rows)
+    for line in column_lines(counters.files):
+        print(line, file=sys.stderr)
     if not summary.complete:
         print("parts of other jobs are left; the last to finish writes manifest.json", file=sys.stderr)
+
+
+def column_lines(files: Mapping[str, ColumnsRead]) -> list[str]:
+    """A line for each input file on what its columns were read as; files that agree share one."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, columns in files.items():
+        alike.setdefault(tuple(_uses(columns)), []).append(name)
+    return [f"{_together(names)}: {', '.join(uses)}" for uses, names in alike.items()]
+
+
+def _together(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+
+def _uses(columns: ColumnsRead) -> list[str]:
+    """`COLUMN as USE`, with the number of records where it is not so in all."""
+    shown, kept = [], []
+    for column, uses in columns.uses.items():
+        for use, records in uses.items():
+            part = "" if records == columns.records else f" ({records:,} of {columns.records:,})"
+            (kept if use == "kept" else shown).append(f"{column}{'' if use == 'kept' else f' as {use}'}{part}")
+    return [*shown, *([f"kept: {' '.join(kept)}"] if kept else [])]
 
 
 def progress_display(mode: str, silent: bool, name: str) -> Callable[[Progress], None]:

@@ -27,10 +27,34 @@ class Progress(Protocol):
 
 
 @dataclass(slots=True)
+class ColumnsRead:
+    """Of the `records` of one file: in how many each column was read as what (`kept`: as nothing, and survives)."""
+
+    records: int = 0
+    uses: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def count(self, column: str, use: str, records: int) -> None:
+        self.uses.setdefault(column, Counter())[use] += records
+
+    def add(self, other: ColumnsRead) -> None:
+        self.records += other.records
+        for column, uses in other.uses.items():
+            self.uses.setdefault(column, Counter()).update(uses)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"records": self.records, "columns": {name: dict(uses) for name, uses in self.uses.items()}}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> ColumnsRead:
+        return cls(value["records"], {name: Counter(uses) for name, uses in value["columns"].items()})
+
+
+@dataclass(slots=True)
 class Counters:
     """How many records came in, went out, and why the rest did not; `notes` counts what else is worth reporting.
 
-    `splits` counts labels within groups of records: group, label, how often.
+    `splits` counts labels within groups of records: group, label, how often. `files` says of each input file what its
+    columns were read as, where a stage reports it.
     """
 
     records_in: int = 0
@@ -38,6 +62,7 @@ class Counters:
     rejected: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     splits: dict[str, Counter[str]] = field(default_factory=dict)
+    files: dict[str, ColumnsRead] = field(default_factory=dict)
 
     def add(self, other: Counters) -> None:
         self.records_in += other.records_in
@@ -46,6 +71,8 @@ class Counters:
         self.notes.update(other.notes)
         for group, labels in other.splits.items():
             self.splits.setdefault(group, Counter()).update(labels)
+        for file, columns in other.files.items():
+            self.files.setdefault(file, ColumnsRead()).add(columns)
 
     def line(self, seconds: float) -> str:
         rejected = sum(self.rejected.values())
@@ -60,12 +87,14 @@ class Counters:
             "rejected": dict(sorted(self.rejected.items())),
             "notes": dict(sorted(self.notes.items())),
             **({"splits": splits} if splits else {}),
+            **({"files": {name: columns.to_json() for name, columns in self.files.items()}} if self.files else {}),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Counters:
         splits = {group: Counter(labels) for group, labels in value.get("splits", {}).items()}
-        return cls(value["in"], value["out"], Counter(value["rejected"]), Counter(value["notes"]), splits)
+        files = {name: ColumnsRead.from_json(columns) for name, columns in value.get("files", {}).items()}
+        return cls(value["in"], value["out"], Counter(value["rejected"]), Counter(value["notes"]), splits, files)
 
 
 @dataclass(frozen=True, slots=True)
