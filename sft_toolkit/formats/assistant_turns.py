@@ -23,7 +23,7 @@ def finished(turns: list[Turn], tools: list[dict[str, Any]], notes: list[str]) -
 
     Raises RecordError that names the message.
     """
-    turns = _unwrapped(turns)
+    turns = _unwrapped([turn for turn in turns if not _says_nothing(turn)])
     names = names_of(tools)
     for place, turn in enumerate(turns):
         text = turn.message.content
@@ -33,6 +33,11 @@ def finished(turns: list[Turn], tools: list[dict[str, Any]], notes: list[str]) -
     if any(turn.kind in _PARTIAL for turn in turns):
         turns = _joined(turns)
     return _without_empty(turns, notes)
+
+
+def _says_nothing(turn: Turn) -> bool:
+    """Whether it is a system message without text, as declarations of tools may leave it."""
+    return turn.message.content is None and turn.message.role in ("system", "developer")
 
 
 def _unwrapped(turns: list[Turn]) -> list[Turn]:

@@ -9,6 +9,7 @@ import msgspec
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.dialects import read_call_text
+from sft_toolkit.formats.refusals import shown
 from sft_toolkit.json_text import decode
 from sft_toolkit.tool_calls.decode import decode_arguments
 
@@ -17,27 +18,28 @@ _OTHER_ARGUMENTS = ("args", "input", "parameters")
 """LangChain's, Anthropic's and Llama's words for arguments."""
 _IDS = ("call_id", "toolUseId", "tool_use_id", "id")
 """The first of them pairs a call with its result; the id of an item in the Responses API does not."""
+_SIGNS_OF_CALLS = ("{", "[", "(", "<")
 _CALL_KEYS = frozenset({"type", "function", "name", *_IDS})
 
 
 def call_list(given: Any, what: str) -> list[Any]:
     """The calls under a key of a message: a list, one object, or JSON text of these; empty ones are none."""
     if isinstance(given, str):
-        given = _decoded(given, what) if given.strip() else None
+        return _written(given, what)
     if isinstance(given, dict):
         given = [given] if given else None
     if given is None:
         return []
     if not isinstance(given, list):
-        raise RecordError("bad_tool_calls", f"{what} is neither a list nor JSON text of a list")
+        raise RecordError("bad_tool_calls", f"has {what} that is neither a list nor JSON text of a list")
     return given
 
 
-def _decoded(text: str, what: str) -> Any:
+def _written(text: str, what: str) -> list[Any]:
     try:
-        return decode(text)
+        return call_list(decode(text) if text.strip() else None, what)
     except ValueError as fault:
-        raise RecordError("bad_tool_calls", f"{what} is text that is not JSON: {fault}") from fault
+        raise RecordError("bad_tool_calls", f"has {what} that is text and no JSON: {fault}") from fault
 
 
 def read_call(given: Any, notes: list[str]) -> ToolCall:
@@ -106,12 +108,19 @@ def calls_of_message(value: Any, notes: list[str]) -> list[ToolCall]:
     if isinstance(value, str):
         raw = _raw_calls(value)
         if raw is None:
-            return [call.to_tool_call() for call in read_call_text(value)]
+            return written_calls(value)
         value = raw
     calls = value if isinstance(value, list) else [value]
     if not calls:
         raise RecordError("bad_tool_calls", "is to hold a call and holds none")
     return [read_call(call, notes) for call in calls]
+
+
+def written_calls(text: str) -> list[ToolCall]:
+    """The calls of a text in any dialect. A bare word is no call here, though a mark may make it one elsewhere."""
+    if not any(sign in text for sign in _SIGNS_OF_CALLS):
+        raise RecordError("bad_tool_calls", f"is to hold a call and holds {shown(text)}")
+    return [call.to_tool_call() for call in read_call_text(text)]
 
 
 def _raw_calls(text: str) -> list[dict[str, Any]] | None:

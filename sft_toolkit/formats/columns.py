@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sft_toolkit.formats.labels import LABELS
+from sft_toolkit.formats.loss_flags import MASKED, TRAINED
 from sft_toolkit.formats.parts import MEDIA
 
 SYSTEMS = ("system", "system_prompt", "system_message", "system_instruction", "systeminstruction", "instructions")
@@ -21,7 +22,7 @@ NESTED_TOOLS = (
 CONVERSATIONS = ("conversations", "conversation", "contents")
 _LABELS = ("id", *LABELS, "effort", "provenance")
 _READ_BY_NAME = frozenset({"messages", *SYSTEMS, *TOOLS, *MEDIA, *_LABELS})
-_EMPTY: tuple[Any, ...] = ("", [], {})
+EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class Layout:
@@ -41,10 +42,11 @@ class Layout:
         self.tools = self._present(TOOLS)
         self.nested_tools = tuple((self.by_fold[fold], key) for fold, key in NESTED_TOOLS if fold in self.by_fold)
         self.media = self._present(MEDIA)
+        self.flags = self._present((*TRAINED, *MASKED))
         self.is_plain = (
             "messages" in names
             and self.tools in ((), ("tools",))
-            and not (self.systems or self.nested_tools or self.media)
+            and not (self.systems or self.nested_tools or self.media or self.flags)
             and all(fold in names for fold in _LABELS if fold in self.by_fold)
         )
         self.labels = {fold: self.by_fold[fold] for fold in _LABELS if fold in self.by_fold}
@@ -56,6 +58,11 @@ class Layout:
     def plain_columns(self) -> tuple[tuple[str, str], ...]:
         """What each column is taken for where the layout is plain."""
         return tuple((name, name) for name in self.names if name in ("messages", "tools", *_LABELS))
+
+    @cached_property
+    def label_names(self) -> frozenset[str]:
+        """The columns with the names of labels or messages: those that a record of the toolkit's holds itself."""
+        return frozenset(name for name in self.names if name.casefold() in ("messages", *_LABELS))
 
     @cached_property
     def is_read_by_name(self) -> frozenset[str]:
@@ -96,7 +103,7 @@ def is_held(value: Any) -> bool:
     """False for null and for what is empty, blank text included."""
     if isinstance(value, str):
         return bool(value) and not value.isspace()
-    return value is not None and value not in _EMPTY
+    return value not in EMPTY
 
 
 @dataclass(slots=True)

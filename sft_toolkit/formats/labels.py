@@ -12,31 +12,31 @@ from sft_toolkit.formats.refusals import map_line, shown
 LABELS = ("dataset", "domain", "difficulty")
 
 
-def read_id(given: Any) -> str | None:
+def read_id(given: Any, path: str = "id") -> str | None:
     """The id as text: a number as the record writes it, MongoDB's `{"$oid": x}` is x; None where there is none."""
     if isinstance(given, dict) and given.keys() == {"$oid"}:
         given = given["$oid"]
     if given is None or given == "":
         return None
-    return _text("id", given)
+    return _text("id", given, path)
 
 
-def read_label(key: str, given: Any) -> str | None:
-    """A label as text; empty ones are none. Raises RecordError for a list or an object."""
-    return None if given is None else _text(key, given)
+def read_label(key: str, given: Any, path: str | None = None) -> str | None:
+    """A label as text; empty ones are none. Raises RecordError, naming its path, for a list or an object."""
+    return None if given is None or given == "" else _text(key, given, path or key)
 
 
-def _text(key: str, given: Any) -> str:
+def _text(key: str, given: Any, path: str) -> str:
     if isinstance(given, str):
         return given
     if isinstance(given, bool) and key != "id":
         return "true" if given else "false"
     if isinstance(given, int | float | Decimal) and not isinstance(given, bool):
         return str(given)
-    inner = f"{map_line(key, f'{key}.0')} takes its first, " if isinstance(given, list) else ""
+    inner = f"{map_line(key, f'{path}.0')} takes its first, " if isinstance(given, list) else ""
     raise RecordError(
         f"bad_{key}",
-        f"{key} is neither text nor a number but {shown(given)}",
+        f"{path} is neither text nor a number but {shown(given)}",
         f"{inner}{map_line(key)} leaves it unread",
     )
 

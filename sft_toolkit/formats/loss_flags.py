@@ -63,5 +63,5 @@ def _flag(key: str, value: Any) -> int:
     if isinstance(value, bool | int | float | Decimal) and value in (0, 1):
         return int(value)
     raise RecordError(
-        "bad_weight", f"has {key} {shown(value)}; a {key} is 0 or 1", f"leave flags unread: {map_line('weight')}"
+        "bad_weight", f"has {key} {shown(value)}; a loss flag is 0 or 1", f"leave flags unread: {map_line('weight')}"
     )

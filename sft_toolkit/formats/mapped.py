@@ -10,19 +10,20 @@ from sft_toolkit.formats.columns import Draft
 from sft_toolkit.formats.dialects import read_transcript
 from sft_toolkit.formats.mapping import TEXTS, ColumnMapping
 from sft_toolkit.formats.message_lists import as_messages, opened_list
+from sft_toolkit.formats.padding import without_padding
 from sft_toolkit.formats.paths import EVERY, PathError, Place, narrowed, places, split_column
 from sft_toolkit.formats.refusals import listed, map_line, shown
 from sft_toolkit.formats.turns import MessageForm
 
 _BESIDE = ("system", "tools", "id", "dataset", "domain", "difficulty", "effort", "provenance")
-_LISTS = ("tools", "messages", "provenance")
 
 
 class MappedValues:
     """What the paths of a mapping lead to in one record, for each of the records that it gives."""
 
-    def __init__(self, record: dict[str, Any], mapping: ColumnMapping, keys: tuple[str, ...]) -> None:
+    def __init__(self, record: dict[str, Any], padded: bool, mapping: ColumnMapping, keys: tuple[str, ...]) -> None:
         self.record = record
+        self._padded = padded
         self.found: dict[tuple[str, str], list[Place]] = {}
         for key in keys:
             for path in mapping.paths(key):
@@ -37,7 +38,8 @@ class MappedValues:
 
     def value(self, key: str, path: str, number: int) -> Any:
         found = self.found[key, path]
-        return found[number if EVERY in path.split(".") else 0].value
+        value = found[number if EVERY in path.split(".") else 0].value
+        return without_padding(value) if self._padded else value
 
     def record_of(self, number: int) -> dict[str, Any]:
         """The record in which every list under a star is replaced by its element of that number."""
@@ -46,7 +48,7 @@ class MappedValues:
             if EVERY in path.split("."):
                 column, parts = split_column(self.record, path)
                 record[column] = narrowed(self.record[column], parts, found[number].indexes)
-        return record
+        return without_padding(record) if self._padded else record
 
 
 def _places(record: dict[str, Any], key: str, path: str) -> list[Place]:
@@ -58,19 +60,18 @@ def _places(record: dict[str, Any], key: str, path: str) -> list[Place]:
         ) from fault
 
 
-def mapped_drafts(record: dict[str, Any], mapping: ColumnMapping, form: MessageForm) -> list[Draft]:
+def mapped_drafts(record: dict[str, Any], padded: bool, mapping: ColumnMapping, form: MessageForm) -> list[Draft]:
     """The drafts of a record whose conversation the mapping names. Raises RecordError for what cannot be read so."""
-    values = MappedValues(record, mapping, (*TEXTS, "messages", "transcript", *_BESIDE))
+    values = MappedValues(record, padded, mapping, (*TEXTS, "messages", "transcript", *_BESIDE))
     return [_draft(values, mapping, form, number) for number in range(1 if values.count is None else values.count)]
 
 
-def map_beside(draft: Draft, mapping: ColumnMapping) -> list[Draft]:
-    """A recognised record with the system prompt, tools and labels that the mapping names."""
-    values = MappedValues(draft.record, mapping, _BESIDE)
+def map_beside(draft: Draft, record: dict[str, Any], padded: bool, mapping: ColumnMapping) -> None:
+    """Give the draft of a recognised record the system prompt, tools and labels that the mapping names."""
+    values = MappedValues(record, padded, mapping, _BESIDE)
     if values.count is not None:
         raise RecordError("bad_mapping", "a star needs a mapped conversation", "take one element by its number")
     _map_beside(draft, values, mapping, 0)
-    return [draft]
 
 
 def _draft(values: MappedValues, mapping: ColumnMapping, form: MessageForm, number: int) -> Draft:
@@ -165,6 +166,7 @@ def as_text(value: Any, key: str, path: str) -> str:
             "several_texts", f"{path} is a list where one text is wanted", f"{one} takes the first, {each} each"
         )
     if isinstance(value, dict):
-        inner = listed(f"{path}.{name}" for name in value)
-        raise RecordError("not_text", f"{path} is an object where text is wanted; in it: {inner}")
+        inner = [f"{path}.{name}" for name in value]
+        hint = map_line(key, inner[0]) if inner else ""
+        raise RecordError("not_text", f"{path} is an object where text is wanted; in it: {listed(inner)}", hint)
     raise RecordError("not_text", f"{path} is {shown(value)} where text is wanted")

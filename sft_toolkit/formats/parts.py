@@ -62,7 +62,8 @@ def _is_part(part: Any, strictly: bool) -> bool:
     kind = part.get("type")
     if strictly:
         known = isinstance(kind, str) and (kind in _READERS or kind in _MEDIA_KEYS)
-        return known or (isinstance(part.get("text"), str) and _held(part).keys() <= _BARE_TEXT_KEYS)
+        bare = isinstance(part.get("text"), str) and _held(part).keys() <= _BARE_TEXT_KEYS
+        return known or bare or _key_of(part) in ("toolResult", "functionResponse")
     return isinstance(kind, str) or _key_of(part) is not None or not _MEDIA_KEYS.isdisjoint(part)
 
 

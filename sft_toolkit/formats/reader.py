@@ -9,23 +9,26 @@ from typing import Any
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.assistant_turns import finished
-from sft_toolkit.formats.columns import Columns, Draft, Layout, columns_of, layout_of
+from sft_toolkit.formats.columns import EMPTY, Columns, Draft, Layout, columns_of, layout_of
 from sft_toolkit.formats.labels import effort_of, is_provenance, read_id, read_label
 from sft_toolkit.formats.loss_flags import MASKED, TRAINED, FlagNames
 from sft_toolkit.formats.mapped import map_beside, mapped_drafts
 from sft_toolkit.formats.mapping import ColumnMapping
+from sft_toolkit.formats.message_reading import read_turns
 from sft_toolkit.formats.padding import without_padding
 from sft_toolkit.formats.plain import check_results, content_hash, plain_conversation
 from sft_toolkit.formats.refusals import listed
 from sft_toolkit.formats.shapes import SHAPES, Reading, recognised
 from sft_toolkit.formats.speakers import folded
-from sft_toolkit.formats.suggestions import Lines, refused, suggested
-from sft_toolkit.formats.surroundings import declared_tools, refuse_media, with_system
-from sft_toolkit.formats.turns import SOURCE, MessageForm, read_turns
+from sft_toolkit.formats.suggestions import Lines, suggested
+from sft_toolkit.formats.surroundings import apply_flag_lists, declared_tools, refuse_media, with_system
+from sft_toolkit.formats.turns import SOURCE, MessageForm
 from sft_toolkit.formats.unreadable import special_refusal
 
 FORMATS = tuple(SHAPES)
 _KINDS = ("user", "assistant", "system", "tool")
+_LISTED = frozenset({"tree_over_rows", "tokens", "rendered_text", "wrong_format"})
+_REMEMBERED = 256
 _ADVISED = frozenset({"no_messages", "rival_columns", "preference_data", "not_a_conversation"})
 
 
@@ -61,10 +64,7 @@ class RecordReader:
 
     def _drafts(self, record: dict[str, Any], padded: bool) -> list[Draft]:
         if self.mapping.shapes:
-            drafts = mapped_drafts(record, self.mapping, self._form)
-            for draft in drafts if padded else ():
-                draft.messages, draft.record = without_padding(draft.messages), without_padding(draft.record)
-            return drafts
+            return mapped_drafts(record, padded, self.mapping, self._form)
         clean = without_padding(record) if padded else record
         columns = columns_of(clean)
         try:
@@ -74,12 +74,9 @@ class RecordReader:
             draft = found
         except RecordError as error:
             raise self._advised(error, clean) from error
-        if not self.mapping.entries:
-            return [draft]
-        draft.record = record
-        drafts = map_beside(draft, self.mapping)
-        draft.record = clean
-        return drafts
+        if self.mapping.entries:
+            map_beside(draft, record, padded, self.mapping)
+        return [draft]
 
     def _unknown(self, columns: Columns) -> RecordError:
         if self.source_format != "auto":
@@ -88,10 +85,18 @@ class RecordReader:
 
     def _advised(self, error: RecordError, record: dict[str, Any]) -> RecordError:
         """The refusal with the record's columns and the mapping that would let it in."""
-        if error.reason not in _ADVISED:
+        if error.reason not in (*_ADVISED, *_LISTED):
             return error
-        advice = suggested(record, lambda lines: self._reads(record, lines))
-        return refused(error, listed(record), advice)
+        detail = f"{error.detail} (columns: {listed(record)})"
+        if error.reason in _LISTED:
+            return RecordError(error.reason, detail, error.hint)
+        key = (error.reason, *record)
+        if key not in self._advice:
+            if len(self._advice) >= _REMEMBERED:
+                self._advice.clear()
+            self._advice[key] = suggested(record, lambda lines: self._reads(record, lines))
+        hint = "; ".join(part for part in (self._advice[key], error.hint) if part)
+        return RecordError(error.reason, detail, hint)
 
     def _reads(self, record: dict[str, Any], lines: Lines) -> bool:
         added: dict[str, tuple[str, ...]] = dict(self.mapping.entries)
@@ -102,6 +107,11 @@ class RecordReader:
         except RecordError:
             return False
         return True
+
+    @cached_property
+    def _advice(self) -> dict[tuple[str, ...], str]:
+        """The advice by the reason of a refusal and the names of the record's columns: one guess for all alike."""
+        return {}
 
     @cached_property
     def _is_standard(self) -> bool:
@@ -133,6 +143,8 @@ class RecordReader:
         for turn in turns if draft.context else ():
             if turn.at < draft.context and turn.is_assistants:
                 turn.message.weight = 0
+        if layout.flags:
+            apply_flag_lists(turns, draft, layout, self._form.flags)
         turns = with_system(turns, draft, layout, self.mapping, notes)
         tools = declared_tools(turns, draft, layout, self.mapping, notes)
         turns = finished(turns, tools, notes)
@@ -140,18 +152,21 @@ class RecordReader:
         check_results(messages, [turn.at for turn in turns])
         labels, kept = self._labels(draft, layout)
         return Conversation(
-            id=read_id(labels.get("id")) or content_hash(messages, tools),
+            id=read_id(labels.get("id"), self.mapping.path("id") or "id") or content_hash(messages, tools),
             messages=messages,
             tools=tools,
-            dataset=read_label("dataset", labels.get("dataset")),
-            domain=read_label("domain", labels.get("domain")),
-            difficulty=read_label("difficulty", labels.get("difficulty")),
+            dataset=self._label("dataset", labels),
+            domain=self._label("domain", labels),
+            difficulty=self._label("difficulty", labels),
             effort=effort_of(labels, "the record has"),
             provenance=list(labels.get("provenance") or ()),
             extra=_extra(draft, layout, kept),
             notes=notes,
             columns=tuple(draft.taken.items()),
         )
+
+    def _label(self, key: str, labels: dict[str, Any]) -> str | None:
+        return read_label(key, labels.get(key), self.mapping.path(key) or key)
 
     def _labels(self, draft: Draft, layout: Layout) -> tuple[dict[str, Any], frozenset[str]]:
         """The labels of the record by key, and the columns of such a name that are not read as it."""
@@ -174,11 +189,11 @@ def _extra(draft: Draft, layout: Layout, kept: frozenset[str]) -> dict[str, Any]
     for name, value in draft.record.items():
         if name in draft.taken and name not in draft.kept and name not in kept:
             continue
-        if name in layout.is_read_by_name:
-            if value is not None:
-                extra[f"{SOURCE}{name}"] = value
-        else:
+        is_read = name in layout.is_read_by_name or (name in layout.flags and isinstance(value, list))
+        if not is_read or (value in EMPTY and name not in layout.label_names):
             extra[name] = value
+        elif value is not None:
+            extra[f"{SOURCE}{name}"] = value
     return extra
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from sft_toolkit.conversation import Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.columns import Draft, Layout, is_held
-from sft_toolkit.formats.loss_flags import FlagNames
+from sft_toolkit.formats.loss_flags import MASKED, FlagNames
 from sft_toolkit.formats.mapping import ColumnMapping
 from sft_toolkit.formats.parts import are_parts, read_parts
 from sft_toolkit.formats.paths import opened
@@ -30,6 +30,35 @@ def refuse_media(record: dict[str, Any], layout: Layout) -> None:
                 f"the record has {name}, and only text can be trained here",
                 "drop such records, or the column where the answers do not depend on it",
             )
+
+
+def apply_flag_lists(turns: list[Turn], draft: Draft, layout: Layout, flags: FlagNames) -> None:
+    """Take turns out of the loss as a column of flags says, which has one for each message, or for each answer.
+
+    Raises RecordError for a list of another length or with other values.
+    """
+    for name in layout.flags if flags.read else ():
+        values = draft.record[name]
+        if not isinstance(values, list) or not values or name in draft.taken:
+            continue
+        answers = [turn for turn in turns if turn.is_assistants]
+        if len(values) == len(draft.messages):
+            flagged = [(turn, values[turn.at]) for turn in answers]
+        elif len(values) == len(answers):
+            flagged = list(zip(answers, values, strict=True))
+        else:
+            raise _bad_flags(name, f"has {len(values)} flags for {len(draft.messages)} messages")
+        if not all(value in (0, 1) for value in values):
+            raise _bad_flags(name, "holds more than 0 and 1")
+        is_masked = name.casefold() in MASKED
+        for turn, value in flagged:
+            if bool(value) is is_masked:
+                turn.message.weight = 0
+        draft.taken[name] = "weight"
+
+
+def _bad_flags(name: str, why: str) -> RecordError:
+    return RecordError("bad_weight", f"{name} is a list that {why}", f"{map_line('weight')} leaves flags unread")
 
 
 def with_system(
@@ -118,8 +147,8 @@ def declared_tools(
 
 
 def _mapped_or_column(draft: Draft, layout: Layout, mapping: ColumnMapping) -> list[dict[str, Any]]:
-    if mapping.paths(TOOLS):
-        return normalise_tools(draft.tools)
+    if mapping.paths(TOOLS) and (tools := normalise_tools(draft.tools)):
+        return tools
     if mapping.unread(TOOLS):
         return []
     for name in layout.tools:

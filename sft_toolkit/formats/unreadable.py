@@ -20,12 +20,14 @@ def special_refusal(columns: Columns) -> RecordError | None:
     record = {name: opened(value) for name, value in columns.held().items()}
     parent = next((columns.layout.by_fold[fold] for fold in _PARENTS if fold in columns.layout.by_fold), None)
     if parent is not None:
-        return _refusal(f"{parent}: each row is one message of a tree over rows", "join the rows of a path first")
+        detail = f"{parent}: each row is one message of a tree over rows"
+        return _refusal(detail, "join the rows of a path first", "tree_over_rows")
     if "segments" in record and isinstance(record["segments"], list):
-        return _refusal("segments hold text that is rendered already, in pieces", "give the messages it was made from")
+        detail = "segments hold text that is rendered already, in pieces"
+        return _refusal(detail, "give the messages that it was made from", "rendered_text")
     tokens = next((name for name in _TOKENS if _numbers(record.get(name))), None)
     if tokens is not None:
-        return _refusal(f"{tokens} holds tokens, not text", "give the records they were made from")
+        return _refusal(f"{tokens} holds tokens, not text", "give the records they were made from", "tokens")
     for name, value in record.items():
         if _has_replies(value, 0):
             return _refusal(f"{name} is a tree of replies", "map one path through it, or join its messages first")
@@ -48,5 +50,5 @@ def _has_replies(value: Any, depth: int) -> bool:
     return "replies" in value or any(_has_replies(inner, depth + 1) for inner in value.values())
 
 
-def _refusal(detail: str, hint: str) -> RecordError:
-    return RecordError("not_a_conversation", detail, hint)
+def _refusal(detail: str, hint: str, reason: str = "not_a_conversation") -> RecordError:
+    return RecordError(reason, detail, hint)
