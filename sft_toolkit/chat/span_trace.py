@@ -15,6 +15,7 @@ from jinja2 import nodes, pass_context
 from jinja2.runtime import Context
 from jinja2.visitor import NodeTransformer
 
+from sft_toolkit.chat.sandbox import KEPT, STEP
 from sft_toolkit.errors import RecordError
 
 _MARK = "\U0010fffd"
@@ -195,14 +196,22 @@ class _Instrument(NodeTransformer):
         self._counting_loops = loops
         return node
 
-    visit_Macro = visit_CallBlock = visit_FilterBlock = visit_AssignBlock = _visit_capture
+    visit_CallBlock = visit_FilterBlock = _visit_capture
+
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:
+        self._visit_capture(node)
+        node.body = [_step(), *node.body]
+        return node
+
+    def visit_AssignBlock(self, node: nodes.AssignBlock) -> list[nodes.Node]:
+        return [self._visit_capture(node), *_kept(node.target)]
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self._counting_loops.append(_counts(node.iter))
         self.generic_visit(node)
         self._counting_loops.pop()
         targets = [name for name in (node.target, *node.target.find_all(nodes.Name)) if isinstance(name, nodes.Name)]
-        node.body = [self._begin(targets), *node.body, self._end()]
+        node.body = [_step(), self._begin(targets), *node.body, self._end()]
         return node
 
     def visit_Continue(self, node: nodes.Continue) -> list[nodes.Node]:
@@ -211,11 +220,11 @@ class _Instrument(NodeTransformer):
     def visit_Break(self, node: nodes.Break) -> list[nodes.Node]:
         return [self._end(), node]
 
-    def visit_Assign(self, node: nodes.Assign) -> list[nodes.Node] | nodes.Node:
+    def visit_Assign(self, node: nodes.Assign) -> list[nodes.Node]:
         """A loop over `range(…)` takes its message up by an assignment."""
         if self._counting_loops and self._counting_loops[-1] and isinstance(node.target, nodes.Name):
-            return [node, _emit(_ASSIGNED, [_loaded(node.target), self._captured])]
-        return node
+            return [node, _emit(_ASSIGNED, [_loaded(node.target), self._captured]), *_kept(node.target)]
+        return [node, *_kept(node.target)]
 
     def _begin(self, targets: list[nodes.Name]) -> nodes.Output:
         first, *others = map(_loaded, targets)
@@ -227,6 +236,19 @@ class _Instrument(NodeTransformer):
     @property
     def _captured(self) -> nodes.Expr:
         return nodes.Const(self._captures > 0)
+
+
+def _step() -> nodes.Output:
+    return _emit(STEP, [nodes.Const(0)])
+
+
+def _kept(target: nodes.Node) -> list[nodes.Node]:
+    """What looks at the value that a name, or an attribute of a namespace, was just assigned."""
+    if isinstance(target, nodes.Name):
+        return [_emit(KEPT, [_loaded(target)])]
+    if isinstance(target, nodes.NSRef):
+        return [_emit(KEPT, [nodes.Getattr(nodes.Name(target.name, "load"), target.attr, "load")])]
+    return []
 
 
 def _loaded(name: nodes.Name) -> nodes.Expr:

@@ -6,18 +6,18 @@ import copy
 import json
 import secrets
 from collections.abc import Mapping
-from datetime import date, datetime, time
+from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import jinja2
 from jinja2 import meta, nodes
-from jinja2.ext import Extension, loopcontrols
+from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from sft_toolkit.chat.sandbox import Budget, Environment
 from sft_toolkit.chat.span_trace import FILTERS, Traced, Tracer, instrument
 from sft_toolkit.chat.template_files import template_digest
 from sft_toolkit.errors import RecordError, ToolkitError
@@ -48,7 +48,8 @@ class ChatTemplate:
         self.today = today
         self.variables = dict(variables or {})
         try:
-            environment = _environment(today)
+            environment = Environment(today, _Generation)
+            environment.filters |= {"tojson": tojson, **FILTERS}
             tree = environment.parse(source)
             self.reads = frozenset(meta.find_undeclared_variables(tree))
             self.readable = _readable(tree, self.reads)
@@ -57,6 +58,9 @@ class ChatTemplate:
             line = getattr(fault, "lineno", None)
             where = f" (line {line})" if line else ""
             raise ToolkitError(f"chat template{where}: {fault}", "it does not compile as Jinja") from fault
+        except Exception as fault:  # of Python's compiler too, which limits how deeply blocks may nest
+            said = "it nests too deeply" if isinstance(fault, (RecursionError, SyntaxError)) else type(fault).__name__
+            raise ToolkitError(f"chat template: {said}", "it does not compile as Jinja") from fault
         self._template = jinja2.Template.from_code(environment, code, environment.make_globals(None))
 
     def with_variables(self, variables: Mapping[str, Any]) -> ChatTemplate:
@@ -107,22 +111,25 @@ class ChatTemplate:
         variables: Mapping[str, Any],
         generation_prompt: bool,
     ) -> str:
+        given = {
+            "documents": None,
+            **self.special_tokens,
+            **self.variables,
+            **variables,
+            "messages": messages,
+            "tools": tools,
+            "add_generation_prompt": generation_prompt,
+        }
         try:
-            return self._template.render(
-                {
-                    "documents": None,
-                    **self.special_tokens,
-                    **self.variables,
-                    **variables,
-                    "messages": messages,
-                    "tools": tools,
-                    "add_generation_prompt": generation_prompt,
-                    **tracing,
-                }
-            )
+            budget = Budget(given)
+            text = "".join(self._template.generate({**given, **tracing, **budget.variables}))
+            budget.require_plain(text)
         except Exception as fault:  # a template can raise whatever Python can
             said = " ".join(str(fault).split()) or type(fault).__name__
+            if isinstance(fault, RecursionError):
+                said = "it calls itself without end"
             raise RecordError("template_error", f"the chat template refuses the conversation: {said}") from fault
+        return text
 
 
 _OF_THE_RECORD = frozenset({"messages", "tools", "add_generation_prompt"})
@@ -154,29 +161,6 @@ class _Generation(Extension):
         text = str(caller())
         tracer = Tracer.of(context)
         return text if tracer is None else tracer.generated(text)
-
-
-_DICT_METHODS = frozenset(dir(dict))
-
-
-class _Environment(ImmutableSandboxedEnvironment):
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        """As Jinja's, which tries an attribute first and then a key; most of what templates read are keys."""
-        if type(obj) is dict and attribute in obj and attribute not in _DICT_METHODS:
-            return obj[attribute]
-        return super().getattr(obj, attribute)
-
-
-def _environment(today: date) -> _Environment:
-    environment = _Environment(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
-    environment.filters |= {"tojson": tojson, **FILTERS}
-    environment.globals["raise_exception"] = _raise
-    environment.globals["strftime_now"] = datetime.combine(today, time()).strftime
-    return environment
-
-
-def _raise(message: str) -> NoReturn:
-    raise jinja2.TemplateError(message)
 
 
 class WrittenNumber(float):
