@@ -37,7 +37,6 @@ def system(content: Any, role: str = "system") -> dict[str, Any]:
         ("end", [system([{"type": "text", "text": "Du bist nett."}])], "system\nDu bist nett.\n\nDenke kurz."),
         ("front", [system([{"type": "text", "text": "Du bist nett."}])], "system\nDenke kurz.\n\nDu bist nett."),
         ("end", [system("  ")], "system\nDenke kurz."),
-        ("end", [system(None)], "system\nDenke kurz."),
     ],
 )
 def test_the_sentence_stands_in_the_system_prompt_and_a_record_without_one_gets_one(

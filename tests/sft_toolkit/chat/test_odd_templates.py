@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sft_toolkit.chat import Rendered, Renderer
+from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.formats import parse_record
 
@@ -39,7 +40,8 @@ def test_no_header_is_trained_where_an_answer_lacks_the_end_of_it(
 ) -> None:
     """A prompt of Nemotron's ends in <think>, which the template leaves out of an answer that holds </think>."""
     renderer = renderer_for((trl_templates / "nemotron_3_nano.jinja").read_text())
-    rendered = render(renderer, said("user", "Und?"), said("assistant", "So endet es: </think> ja"))
+    messages = [Message("user", "Und?"), Message("assistant", "So endet es: </think> ja")]
+    rendered = renderer.render(Conversation("r", messages))
     assert trained(renderer, rendered) == "So endet es: </think> ja<|im_end|>"
     assert rendered.notes["turns_without_header"] == 1
 

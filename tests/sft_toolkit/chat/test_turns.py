@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sft_toolkit.chat import Rendered, Renderer
-from sft_toolkit.formats import parse_record
+from tests.sft_toolkit.chat.test_parity import read
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "wetter", "arguments": {"ort": "Ulm"}}}
 MESSAGES: list[dict[str, Any]] = [
@@ -26,7 +26,7 @@ MESSAGES: list[dict[str, Any]] = [
 def render(trl_templates: Path, renderer_for: Callable[..., Renderer]) -> Callable[..., tuple[Renderer, Rendered]]:
     def run(name: str, messages: list[dict[str, Any]] = MESSAGES) -> tuple[Renderer, Rendered]:
         renderer = renderer_for((trl_templates / f"{name}.jinja").read_text())
-        return renderer, renderer.render(parse_record({"messages": messages}))
+        return renderer, renderer.render(read({"messages": messages}))
 
     return run
 
