@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.options import require_choice, stage_command
+from sft_toolkit.cli.options import Seed, require_choice, stage_command
 from sft_toolkit.cli.run_and_report import execute
 from sft_toolkit.cli.template_options import (
     ChatTemplate,
@@ -73,6 +73,7 @@ def render(
     date: Annotated[
         str, typer.Option(metavar="DATE", help="Today's date, for a template that writes it.")
     ] = "2026-01-01",
+    seed: Seed = 0,
 ) -> None:
     """Render conversations to tokens with an exact loss mask, with any chat template."""
     from sft_toolkit.stages.documents import EFFORT_MISMATCH, HISTORY
@@ -96,6 +97,6 @@ def render(
         effort_sentences=None if effort_sentences is None else str(effort_sentences),
         effort_mismatch=effort_mismatch,
         history=history,
-        seed=run.seed,
+        seed=seed,
     )
     execute(stage, run)

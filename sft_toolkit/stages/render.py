@@ -109,7 +109,8 @@ class RenderStage(Stage):
 
     def options(self) -> dict[str, Any]:
         sentences = None if self._sentences is None else asdict(self._sentences)
-        return {**super().options(), "effort_sentences": sentences, **self.facts()}
+        options = {**super().options(), "effort_sentences": sentences, **self.facts()}
+        return options if self.draws else {name: value for name, value in options.items() if name != "seed"}
 
     def facts(self) -> dict[str, Any]:
         return {"tokenizer": self._renderer.tokenizer.digest, "chat_template": self._renderer.template_digest}
