@@ -70,7 +70,8 @@ def _require_sensible(parameters: dict[str, Any], left_out: list[str]) -> None:
     from sft_toolkit.teachers.requests import limit_of
 
     for name, why in _REFUSED.items():
-        if name in left_out or parameters.get(name, 1) not in (1, False):
+        given = parameters.get(name, False)
+        if name in left_out or not (given is False or (given == 1 and given is not True)):
             raise UsageError(f"--parameter {name}: not for the asking", why)
     if not isinstance(parameters.get(_STREAM, False), bool):
         raise UsageError(f"--parameter {_STREAM}: neither true nor false", "--stream asks for replies in pieces")

@@ -15,7 +15,8 @@ def decode_body(body: bytes) -> Any:
     """The JSON value of a body. Raises ValueError for what is no JSON however it is looked at.
 
     Beyond what JSON allows: a byte order mark, bytes that are no UTF-8, bare control characters, NaN (read as null),
-    and halves of surrogate pairs, which become U+FFFD like the bytes.
+    exponents that no decimal can hold (read as text), and halves of surrogate pairs, which become U+FFFD
+    like the bytes.
     """
     try:
         return decode(body)
@@ -30,9 +31,17 @@ def decode_with_halves(body: bytes) -> Any:
     except ValueError:
         text = body.removeprefix(_BOM).decode("utf-8", "replace")
     try:
-        return json.loads(text, strict=False, parse_float=Decimal, parse_constant=lambda name: None)
-    except (ArithmeticError, RecursionError) as fault:
-        raise ValueError(str(fault)) from fault
+        return json.loads(text, strict=False, parse_float=_number, parse_constant=lambda name: None)
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
+
+
+def _number(digits: str) -> Decimal | str:
+    """The number with every digit, or its text where a decimal cannot hold its exponent."""
+    try:
+        return Decimal(digits)
+    except ArithmeticError:
+        return digits
 
 
 def whole_pairs(value: Any) -> Any:
