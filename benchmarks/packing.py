@@ -19,7 +19,7 @@ from length_streams import CAPACITY, draw
 from sft_toolkit.packers import best_fit_decreasing, next_k_fit
 
 DOCUMENTS = 1_000_000
-STREAMS = ("even", "short", "agentic", "even-grouped")
+STREAMS = ("even", "short", "long", "agentic", "even-grouped")
 
 
 def python_next_k_fit(lengths: list[int], k: int = 256) -> int:

@@ -4,8 +4,9 @@ The open bins are one sorted array of `free << 32 | bin`, least free space first
 document, the fullest bin is the first entry, and a bin that takes a document only moves to the left. Among equals the
 bin opened first comes first. (A bit set over free space, which finds a bin in three words, was three times slower.)
 
-The reserve of short documents is one queue per length, so that none waits longer than it must: `held[length]` is the
-first document of the queue, or NONE, `last[length]` the last one, and `behind[document]` the next, or NONE.
+The reserve of short documents is one queue per length, oldest first, of at most EACH: `held[length]` documents wait in
+`queue[length]`. What ends a bin exactly is which lengths are there, not how many there are of one; without the bound a
+long stream fills the reserve with the few lengths that are seldom called for, and nothing else gets in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-NONE = -1
+EACH = 4  # documents of one length that may wait at a time
 _BIN = (1 << 32) - 1
 
 
@@ -76,19 +77,18 @@ def _settle(bins: Int64s, place: int, free: int, which: int, still_open: int) ->
 
 
 @compiled
-def _hold(held: Int32s, last: Int32s, behind: Int32s, document: int, length: int) -> None:
-    behind[document] = NONE
-    if held[length] == NONE:
-        held[length] = document
-    else:
-        behind[last[length]] = document
-    last[length] = document
+def _hold(held: Int32s, queue: Int32s, document: int, length: int) -> None:
+    queue[length, held[length]] = document
+    held[length] += 1
 
 
 @compiled
-def _release(held: Int32s, behind: Int32s, length: int) -> int:
-    document = int(held[length])
-    held[length] = behind[document]
+def _release(held: Int32s, queue: Int32s, length: int) -> int:
+    """Take the document of this length that has waited longest."""
+    document = int(queue[length, 0])
+    held[length] -= 1
+    for place in range(held[length]):
+        queue[length, place] = queue[length, place + 1]
     return document
 
 
@@ -96,45 +96,45 @@ def _release(held: Int32s, behind: Int32s, length: int) -> int:
 def _longest_held(held: Int32s, limit: int) -> int:
     """The greatest length held that is no more than `limit`, or 0."""
     for length in range(min(limit, len(held) - 1), 0, -1):
-        if held[length] != NONE:
+        if held[length]:
             return length
     return 0
 
 
 @compiled
-def _close_exactly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+def _close_exactly(held: Int32s, queue: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill exactly `free` tokens with one held document or with two. Returns how many it took: 0, 1 or 2."""
     short = len(held) - 1
-    if free <= short and held[free] != NONE:
-        bin_of[_release(held, behind, free)] = which
+    if free <= short and held[free]:
+        bin_of[_release(held, queue, free)] = which
         return 1
     # Down from the longest to half of `free`: each pair is seen once, by its longer document. The longest goes first
     # because a long document has the fewest bins left that it fits; short ones will find a place later.
     for longer in range(min(short, free - 1), (free - 1) // 2, -1):
         shorter = free - longer
-        if held[longer] == NONE or shorter > short or held[shorter] == NONE:
+        if not held[longer] or shorter > short or not held[shorter]:
             continue
-        # Two of one length: the queue must hold a second document, or the first would be released twice.
-        if longer == shorter and behind[held[longer]] == NONE:
+        # Two of one length: a second document must wait, or the first would be released twice.
+        if longer == shorter and held[longer] < 2:
             continue
-        bin_of[_release(held, behind, longer)] = which
-        bin_of[_release(held, behind, shorter)] = which
+        bin_of[_release(held, queue, longer)] = which
+        bin_of[_release(held, queue, shorter)] = which
         return 2
     return 0
 
 
 @compiled
-def _close_tightly(held: Int32s, behind: Int32s, free: int, which: int, bin_of: Int32s) -> int:
+def _close_tightly(held: Int32s, queue: Int32s, free: int, which: int, bin_of: Int32s) -> int:
     """Fill up to `free` tokens, longest held documents first, the last one or two exactly. Returns how many it took."""
     taken = 0
     length = _longest_held(held, free)
     # Before each document that is taken, one or two are looked for that end the bin exactly. Longest first leaves the
     # short ones, which can be combined in the most ways, for that last step.
     while length:
-        exact = _close_exactly(held, behind, free, which, bin_of)
+        exact = _close_exactly(held, queue, free, which, bin_of)
         if exact:
             return taken + exact
-        bin_of[_release(held, behind, length)] = which
+        bin_of[_release(held, queue, length)] = which
         taken += 1
         free -= length
         length = _longest_held(held, free)
@@ -151,20 +151,20 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
     n = len(lengths)
     bin_of = np.empty(n, np.int32)
     bins = np.empty(min(k, n), np.int64)
-    held, last, behind = np.full(short + 1, NONE, np.int32), np.empty(short + 1, np.int32), np.empty(n, np.int32)
+    held, queue = np.zeros(short + 1, np.int32), np.empty((short + 1, EACH), np.int32)
     still_open = opened = waiting = came = 0
     while came < n or waiting:
         # First the stream, document by document; then what is still held, as if it came last, longest first.
         if came < n:
             document, length = came, lengths[came]
             came += 1
-            if length <= short and waiting < most_held:
-                _hold(held, last, behind, document, length)
+            if length <= short and waiting < most_held and held[length] < EACH:
+                _hold(held, queue, document, length)
                 waiting += 1
                 continue
         else:
             length = _longest_held(held, short)
-            document = _release(held, behind, length)
+            document = _release(held, queue, length)
             waiting -= 1
         place = _best_fit(bins, still_open, length)
         if place < still_open:
@@ -173,7 +173,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
             # No bin takes it. If a bin must be closed for it, then the fullest: it has the least space to lose. The new
             # bin enters at the right end of the array, and _settle moves it from there.
             if still_open == k:
-                waiting -= _close_tightly(held, behind, bins[0] >> 32, bins[0] & _BIN, bin_of)
+                waiting -= _close_tightly(held, queue, bins[0] >> 32, bins[0] & _BIN, bin_of)
                 still_open = _remove(bins, 0, still_open)
             which, free, place = opened, capacity, still_open
             opened += 1
@@ -183,7 +183,7 @@ def place_next_k_fit(lengths: Int64s, capacity: int, k: int, short: int, most_he
         # A bin that the reserve can end exactly now is ended now. Left open it might take another document, after which
         # nothing held fits; a full bin also frees its place among the k.
         if free and waiting:
-            exact = _close_exactly(held, behind, free, which, bin_of)
+            exact = _close_exactly(held, queue, free, which, bin_of)
             waiting -= exact
             free = 0 if exact else free
         still_open = _settle(bins, place, free, which, still_open)

@@ -150,7 +150,9 @@ def test_the_seed_decides_which_documents_meet(tokens: Path, tmp_path: Path) -> 
 
 
 def test_without_shuffle_documents_are_packed_as_they_come(tmp_path: Path) -> None:
-    documents = [Document(f"{index}", [index] * 400, [False] + [True] * 399) for index in range(6)]
+    documents = [
+        Document(f"{index}", [index] * n, [False] + [True] * (n - 1)) for index, n in enumerate(range(400, 394, -1))
+    ]
     write_token_folder(tmp_path / "T", documents, shards=2)
     pack(tmp_path / "T", tmp_path / "P", replace(OPTIONS, shuffle=False))
     assert [row["ids"] for row in rows(tmp_path / "P")] == [["0", "1"], ["2", "3"], ["4", "5"]]
