@@ -35,7 +35,8 @@ def pack(
         bool, typer.Option("--no-shuffle", help="Keep input order; else documents are shuffled by seed and id.")
     ] = False,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Add labels (-100: masked) and position_ids, for other trainers.")
+        bool,
+        typer.Option("--labels", help="Add labels (-100: masked), position_ids and seq_lengths, for other trainers."),
     ] = False,
     seed: Seed = 0,
 ) -> None:

@@ -20,7 +20,8 @@ from sft_toolkit.stage import Counters
 
 IGNORED = -100
 _TOKENS_PER_BATCH = 1 << 21
-_LABELS = (pa.field("labels", pa.list_(pa.int32())), pa.field("position_ids", pa.list_(pa.int32())))
+_FOR_OTHER_TRAINERS = tuple(pa.field(name, pa.list_(pa.int32())) for name in ("labels", "position_ids", "seq_lengths"))
+"""Columns of `--labels`. TRL's collator makes the boundaries of documents from `seq_lengths` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def blocks_of(documents: NDArray[np.void], packing: Packing, sequences_per_shard
 
 def packed_schema(labels: bool) -> pa.Schema:
     """Schema of packed shards, with what other trainers expect where `labels` is set."""
-    return pa.schema([*PACKED, *_LABELS], metadata=PACKED.metadata) if labels else PACKED
+    return pa.schema([*PACKED, *_FOR_OTHER_TRAINERS], metadata=PACKED.metadata) if labels else PACKED
 
 
 def packed_row(reader: DocumentReader, documents: NDArray[np.void], labels: bool) -> dict[str, Any]:
@@ -90,5 +91,7 @@ def packed_row(reader: DocumentReader, documents: NDArray[np.void], labels: bool
     }
     if labels:
         row["labels"] = np.where(loss_mask, input_ids, np.int32(IGNORED))
-        row["position_ids"] = np.arange(bounds[-1], dtype=np.int32) - np.repeat(bounds[:-1], np.diff(bounds))
+        lengths = np.diff(bounds)
+        row["position_ids"] = np.arange(bounds[-1], dtype=np.int32) - np.repeat(bounds[:-1], lengths)
+        row["seq_lengths"] = lengths
     return row

@@ -109,13 +109,14 @@ def test_a_read_index_holds_the_mix_of_each_sequence(tokens: Path, tmp_path: Pat
     assert per_sequence.tolist() == index.tokens.tolist()
 
 
-def test_labels_and_positions_are_those_of_each_document_alone(
+def test_labels_positions_and_lengths_are_those_of_each_document_alone(
     documents: list[Document], tokens: Path, tmp_path: Path
 ) -> None:
     pack(tokens, tmp_path / "P", replace(OPTIONS, labels=True))
     by_id = {document.id: document for document in documents}
     for row in rows(tmp_path / "P"):
         members = [by_id[name] for name in row["ids"]]
+        assert row["seq_lengths"] == [len(each.tokens) for each in members]
         assert row["position_ids"] == [place for each in members for place in range(len(each.tokens))]
         assert row["labels"] == [
             token if trained else -100

@@ -1,4 +1,4 @@
-"""The example in docs/training.md, run as it stands."""
+"""The examples in docs/training.md, run as they stand."""
 
 from __future__ import annotations
 
@@ -8,16 +8,28 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
-from transformers import AutoModelForCausalLM
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
+from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.model import PackedModel
+from sft_toolkit.training.sequences import PackedFolder
 from tests.conftest import ROOT
-from tests.sft_toolkit.training.tiny import tiny_config
+from tests.sft_toolkit.training.tiny import tiny_config, write_packed
+from tests.token_shards import Document
+
+
+def examples() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.DOTALL)
 
 
 def test_the_example_with_transformers_trainer_runs(packed: Path, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.DOTALL)
+    example = examples()[0]
     shutil.copytree(packed, tmp_path / "packed")
     torch.manual_seed(0)
     AutoModelForCausalLM.from_config(tiny_config()).save_pretrained(tmp_path / "model")
@@ -30,3 +42,35 @@ def test_the_example_with_transformers_trainer_runs(packed: Path, tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     assert "train_loss" in done.stdout
+
+
+def save_tokenizer(folder: Path) -> None:
+    words = Tokenizer(WordLevel({"<eos>": 0, "<unk>": 1}, unk_token="<unk>"))
+    PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<eos>", unk_token="<unk>").save_pretrained(folder)
+
+
+def test_trl_sees_the_documents_of_a_packed_row_and_computes_our_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = (26, 9, 29)
+    documents = [
+        Document(f"d{length}", [(7 * place + length) % 256 for place in range(length)], [False] + [True] * (length - 1))
+        for length in lengths
+    ]
+    packed = write_packed(tmp_path, documents, capacity=64, shuffle=False, labels=True)
+    packed.rename(tmp_path / "packed-with-labels")
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(tiny_config()).save_pretrained(tmp_path / "model")
+    save_tokenizer(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, Any] = {}
+    exec(examples()[1], found)
+    trainer = found["trainer"]
+    assert trainer.state.global_step == 3
+    (batch,) = trainer.get_train_dataloader()
+    assert batch["cu_seq_lens_q"].tolist() == [0, 26, 35, 64]
+    ours = Batch.of(PackedFolder("packed-with-labels").sequence(0))
+    with torch.no_grad():
+        theirs = trainer.compute_loss(trainer.model, batch, num_items_in_batch=torch.tensor(len(ours.targets)))
+        expected = PackedModel(trainer.model)(ours) / len(ours.targets)
+    assert theirs.item() == pytest.approx(expected.item(), rel=1e-6)

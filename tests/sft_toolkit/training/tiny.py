@@ -53,10 +53,15 @@ def counting_documents(count: int, longest: int = 60, seed: int = 0) -> list[Doc
 
 
 def write_packed(
-    folder: Path, documents: list[Document], capacity: int = 128, shuffle: bool = True, rows_per_shard: int = 8
+    folder: Path,
+    documents: list[Document],
+    capacity: int = 128,
+    shuffle: bool = True,
+    rows_per_shard: int = 8,
+    labels: bool = False,
 ) -> Path:
     """Pack documents into `folder`/packed, by the stage itself."""
     tokens = write_token_folder(folder / "tokens", documents)
     run = RunOptions([str(tokens)], output=str(folder / "packed"), workers=1, rows_per_shard=rows_per_shard)
-    run_pack(PackOptions(capacity=capacity, shuffle=shuffle), run)
+    run_pack(PackOptions(capacity=capacity, shuffle=shuffle, labels=labels), run)
     return folder / "packed"
