@@ -12,5 +12,6 @@ CLI_NAMES = {
     "invalid_arguments_patterns": "invalid_arguments_pattern",
     "compare": "ab",
     "instruction": "system",
+    "template_variables": "template_variable",
 }
 """Name of a library's option: name of the parameter of the command."""

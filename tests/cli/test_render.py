@@ -117,7 +117,7 @@ def test_template_variables_are_pinned_and_in_the_manifest(
     command = ("render", records, "--tokenizer", tokenizer, "--chat-template", chatml_with("{{ style }}"))
     assert run_cli(*command, "--template-variable", "style=a", "-o", tmp_path / "out").returncode == 0
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["options"]["template_variable"] == {"value": ["style=a"], "from": "flag"}
+    assert manifest["options"]["template_variables"] == {"value": {"style": "a"}, "from": "flag"}
     changed = run_cli(*command, "--template-variable", "style=b", "-o", tmp_path / "out", "--resume")
     assert changed.returncode != 0 and b"template_variable" in changed.stderr
     typo = run_cli(*command, "--template-variable", "stile=a", "-o", "-")
