@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+LOSS_SPANS = "loss_spans"
+"""Key of an assistant message under which stand the stretches of it that carry no loss (docs/templates.md)."""
+
 ROLES = ("system", "developer", "user", "assistant", "tool")
 EFFORTS = ("none", "low", "medium", "high")
 

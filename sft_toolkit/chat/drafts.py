@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from sft_toolkit.chat.control_text import ALIASES, ControlText
 from sft_toolkit.chat.effort_sentences import EffortSentences
+from sft_toolkit.chat.loss_stretches import untrained_ranges
 from sft_toolkit.chat.messages import prepare, prepare_tools
 from sft_toolkit.chat.probes import CallShape, Probes
 from sft_toolkit.chat.rendered import Range
@@ -41,6 +42,7 @@ class Draft:
     text: str = ""
     turns: list[Turn] = field(default_factory=list)
     inert: list[Range] = field(default_factory=list)
+    untrained: list[Range] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
     error: RecordError | None = None
 
@@ -110,7 +112,13 @@ class Drafter:
         ]
         for turn in turns:
             _require_names(traced.text[turn.begin : turn.end], turn.message, conversation)
-        return Draft(conversation, traced.text, turns, inert, notes)
+        untrained = untrained_ranges(
+            conversation.messages,
+            messages,
+            lambda marked: self._template.render([*before, *marked], tools, variables),
+            traced.text,
+        )
+        return Draft(conversation, traced.text, turns, inert, untrained, notes)
 
     def _tools_prompt(self, messages: Messages, tools: Tools, notes: Counter[str]) -> Messages:
         """Write tools that the template leaves out into the system prompt of `messages`, or give one to go before."""

@@ -45,19 +45,18 @@ class Masking:
         for span in spans:
             for begin, end in span.tokens if span.trained else ():
                 mask[begin:end] = True
+        for begin, end in draft.untrained:
+            mask[self._tokens(begin, end, tokens, len(before))] = False
         mask[:1] = False
         return Rendered(draft.text, ids, mask, spans, +draft.notes, draft.inert)
 
     def _span(self, turn: Turn, tokens: Encoding | Located, ids: np.ndarray, shift: int) -> Span:
         draft = self._draft
-        length = len(draft.text)
         ranges = []
         for begin, end in turn.pieces:
-            first, straddles_begin = first_token_from(tokens, begin, length)
-            after, straddles_end = first_token_from(tokens, end, length)
-            draft.notes["straddling_tokens"] += straddles_begin + straddles_end
-            ranges.append((first + shift, after + shift))
-        if turn.stop and ids[after - 1] != self._fit.tokenizer.control[turn.stop]:
+            found = self._tokens(begin, end, tokens, shift)
+            ranges.append((found.start, found.stop))
+        if turn.stop and ids[ranges[-1][1] - shift - 1] != self._fit.tokenizer.control[turn.stop]:
             raise RecordError(
                 "offsets_do_not_map", f"the tokenizer does not place {turn.stop} of message {turn.message} in the text"
             )
@@ -74,6 +73,14 @@ class Masking:
             reasoning=draft.writes_reasoning(turn),
         )
 
+    def _tokens(self, begin: int, end: int, tokens: Encoding | Located, shift: int) -> slice:
+        """The tokens whose first character is in text[begin:end]; those that lie over its bounds are counted."""
+        length = len(self._draft.text)
+        first, straddles_begin = first_token_from(tokens, begin, length)
+        after, straddles_end = first_token_from(tokens, end, length)
+        self._draft.notes["straddling_tokens"] += straddles_begin + straddles_end
+        return slice(first + shift, after + shift)
+
     def _note(self, spans: list[Span]) -> None:
         """Of turns, those that carry loss: what happens to others teaches nothing."""
         draft, facts, rules = self._draft, self._fit.facts, self._fit.rules
@@ -87,6 +94,7 @@ class Masking:
             headers = [draft.text[span.begin : span.header_end] for _, span in trained]
             notes["turns_without_header"] += sum(header not in rules.headers for header in headers)
         notes["control_text"] += len(draft.inert)
+        notes["untrained_stretches"] += len(draft.untrained)
         prompted = draft.conversation.messages[0].role in ("system", "developer")
         prompted = prompted or bool(notes["tools_in_system"] or notes["effort_sentences"])
         notes["inserted_default_system"] += facts.inserts_default_system and not prompted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sft_toolkit.conversation import Message, ToolCall
+from sft_toolkit.conversation import LOSS_SPANS, Message, ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.dialects import read_assistant_text, read_tool_response
 from sft_toolkit.formats.dialects.registry import may_hold_markup
@@ -85,7 +85,11 @@ def read_dialects(
     except RecordError as error:
         raise RecordError(error.reason, f"message {at} (assistant): {error.detail}", error.hint) from error
     message.tool_calls = message.tool_calls or calls
-    message.content = reading.content or None if reading.calls else reading.content
+    content = reading.content or None if reading.calls else reading.content
+    if LOSS_SPANS in message.extra and content != message.content:
+        detail = f"message {at} (assistant): loss_spans count characters of a text that holds reasoning or calls"
+        raise RecordError("bad_loss_spans", detail, "write reasoning and tool_calls under keys of their own first")
+    message.content = content
 
 
 def names_of(tools: list[dict[str, Any]]) -> frozenset[str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sft_toolkit.conversation import Message, ToolCall
+from sft_toolkit.conversation import LOSS_SPANS, Message, ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.calls import call_list, calls_of_message, identifier, read_call, written_calls
 from sft_toolkit.formats.canonical import canonical_message
@@ -103,7 +103,9 @@ class _MessageReader:
                 raise RecordError("bad_content", "is the assistant's and holds a tool's result")
             message.tool_calls += contents.calls
             content, inline = contents.text, contents.reasoning
-            flag = contents.flags[0] if contents.flags else None
+            flag = contents.flag
+            if contents.loss_spans:
+                message.extra[LOSS_SPANS] = contents.loss_spans
         message.content = _text(content)
         self._reasoning(inline)
         return flag
@@ -215,6 +217,8 @@ class _MessageReader:
         return self.turn
 
     def _keep(self, key: str, value: Any) -> None:
+        if value is None and key in self.message.extra:
+            return
         if key not in self.form.kept_aside:
             self.message.extra[key] = value
         elif value is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from sft_toolkit.conversation import Message, ToolCall
@@ -43,6 +44,20 @@ class Contents:
         return "".join(self.texts) if self.texts else None
 
     @property
+    def flag(self) -> int | None:
+        """What all parts agree on; None where they differ, or say nothing."""
+        return 0 if self.flags and not any(flag != 0 for flag in self.flags) else None
+
+    @property
+    def loss_spans(self) -> list[dict[str, Any]]:
+        """Where the parts differ: the stretches of `text` that carry no loss."""
+        if self.flag == 0 or 0 not in self.flags:
+            return []
+        ends = list(accumulate(map(len, self.texts)))
+        places = zip(self.flags, [0, *ends], ends, strict=False)
+        return [{"begin": begin, "end": end, "weight": 0} for flag, begin, end in places if flag == 0 and begin < end]
+
+    @property
     def reasoning(self) -> str:
         return "".join(self.thoughts)
 
@@ -70,7 +85,7 @@ def _is_part(part: Any, strictly: bool) -> bool:
 def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: list[str]) -> Contents:
     """Take the parts of a message apart. `whole` is the flag of the message: under 0 those of its parts say no more.
 
-    Raises RecordError for a part that is no text, and where the flags of parts differ.
+    Raises RecordError for a part that is no text.
     """
     found = Contents(notes=notes)
     for part in content:
@@ -79,10 +94,6 @@ def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: l
             found.flags.append(None)
         else:
             _read_part(part, found, flags, whole)
-    if whole != 0 and len({1 if flag is None else flag for flag in found.flags}) > 1:
-        raise RecordError(
-            "bad_weight", "has parts whose loss flags differ", "a message is trained as a whole or not at all"
-        )
     return found
 
 
