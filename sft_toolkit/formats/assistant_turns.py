@@ -37,7 +37,8 @@ def finished(turns: list[Turn], tools: list[dict[str, Any]], notes: list[str]) -
 
 def _says_nothing(turn: Turn) -> bool:
     """Whether it is a system message without text, as declarations of tools may leave it."""
-    return turn.message.content is None and turn.message.role in ("system", "developer")
+    message = turn.message
+    return message.content is None and message.role in ("system", "developer") and not carries_text(message.extra)
 
 
 def _unwrapped(turns: list[Turn]) -> list[Turn]:

@@ -31,7 +31,7 @@ def canonical_message(given: Any, notes: list[str]) -> Message | None:
     role, content = given.get("role"), given.get("content")
     if role == "assistant":
         return _assistants(given, content, notes)
-    if type(content) is not str:
+    if type(content) is not str or type(role) is not str:
         return None
     if role in _ASKERS:
         return _rest(Message(role, content), given) if _NOT_ASKERS.isdisjoint(given) else None

@@ -100,7 +100,7 @@ def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: l
 def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: int | None) -> None:
     kind = part.get("type") if isinstance(part.get("type"), str) else None
     _refuse_media(kind, part, "part")
-    key = kind if kind in _READERS else _key_of(part)
+    key = kind if kind in _READERS else _key_of(part) if part.get("type") is None else None
     if key is None:
         raise RecordError("unsupported_part", f"has a part of type {kind}, which is not known", "drop such records")
     texts = len(found.texts)

@@ -31,5 +31,6 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float | Decimal):
         return str(value)[:_SHOWN_LETTERS]
     if isinstance(value, str):
+        value = " ".join(value.split())
         return f'"{value}"' if len(value) <= _SHOWN_LETTERS else f'"{value[:_SHOWN_LETTERS]}…"'
     return "a list" if isinstance(value, list) else "an object"

@@ -17,6 +17,7 @@ from sft_toolkit.formats.tools import normalise_tools
 from sft_toolkit.formats.turns import Turn
 
 SYSTEM, TOOLS = "system", "tools"
+_PROMPT_ROLES = (None, "system", "developer", "user", "model")
 TOOLS_IN_SYSTEM = "tools_in_system_text"
 SYSTEM_REPLACED = "system_prompt_replaced_by_mapping"
 
@@ -24,7 +25,7 @@ SYSTEM_REPLACED = "system_prompt_replaced_by_mapping"
 def refuse_media(record: dict[str, Any], layout: Layout) -> None:
     """Raises RecordError for a column of pictures, video or sound that is not empty."""
     for name in layout.media:
-        if is_held(record[name]):
+        if is_held(opened(record[name])):
             raise RecordError(
                 "image_part" if "image" in name.casefold() else "unsupported_part",
                 f"the record has {name}, and only text can be trained here",
@@ -112,10 +113,11 @@ def _system_column(draft: Draft, layout: Layout, own: Turn | None) -> str | None
 
 def _system_text(name: str, value: Any) -> str | None:
     """A system prompt as text or as text parts, bare or in an object."""
-    value = value if isinstance(value, str) else opened(value)
-    if isinstance(value, str):
+    inside = opened(value)
+    if isinstance(value, str) and not _is_prompt(inside):
         return value
-    if isinstance(value, dict):
+    value = inside
+    if isinstance(value, dict) and value.get("role") in _PROMPT_ROLES:
         value = value.get("parts", value.get("content", [value]))
     if isinstance(value, str):
         return value
@@ -124,6 +126,13 @@ def _system_text(name: str, value: Any) -> str | None:
     raise RecordError(
         "bad_system", f"{name} is {shown(value)}, not a system prompt", f"{map_line(SYSTEM)} leaves it unread"
     )
+
+
+def _is_prompt(inside: Any) -> bool:
+    """Whether what a text holds as JSON is a system prompt in parts, not a prompt that happens to be JSON."""
+    if isinstance(inside, dict):
+        return inside.keys() <= {"role", "parts"} and _is_prompt(inside.get("parts"))
+    return isinstance(inside, list) and are_parts(inside, strictly=True)
 
 
 def declared_tools(

@@ -51,7 +51,7 @@ def _declarations(given: Any) -> Iterator[Any]:
     elif (many := next((given[key] for key in _DECLARATIONS if given.get(key)), None)) is not None:
         yield from _declarations(many)
     elif (inner := next((given[key] for key in _WRAPPERS if given.get(key)), None)) is not None:
-        yield inner
+        yield from _declarations(inner)
     elif isinstance(given.get("name"), str) or isinstance(given.get("function"), dict | str):
         yield given
     else:
@@ -94,7 +94,7 @@ def _behind_blanks(text: str, at: int) -> int:
 
 
 def _normalised(tool: Any) -> dict[str, Any]:
-    function = tool.get("function")
+    function, kind = tool.get("function"), tool.get("type")
     if isinstance(function, str) and "name" not in tool:
         function = {**{key: value for key, value in tool.items() if key not in ("function", "type")}, "name": function}
         outer: dict[str, Any] = {}
@@ -104,7 +104,9 @@ def _normalised(tool: Any) -> dict[str, Any]:
         outer = {key: value for key, value in tool.items() if key not in ("type", "function") and value is not None}
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise _bad("a tool has no name")
-    flat_type = {"type"} if function is tool and tool.get("type") in ("function", "custom") else set()
+    flat_type = {"type"} if function is tool and kind in ("function", "custom") else set()
+    if function is not tool and kind not in (None, "function"):
+        outer["source_type"] = kind
     return {
         "type": "function",
         "function": {
