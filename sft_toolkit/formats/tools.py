@@ -12,9 +12,10 @@ from decimal import Decimal
 from typing import Any
 
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats.flat_parameters import as_schema, is_flat
 from sft_toolkit.formats.refusals import map_line, shown
 from sft_toolkit.json_text import decode
+from sft_toolkit.tool_calls.flat_parameters import as_schema, is_flat
+from sft_toolkit.tool_calls.type_names import with_json_types
 
 # Under these keys of a JSON Schema null is a value; under any other key it is padding that column storage left.
 _NULL_IS_A_VALUE = frozenset({"const", "default", "example"})
@@ -137,7 +138,7 @@ def _parameters(given: Any, name: str) -> Any:
     if isinstance(given, str):
         given = _decode(given, f"parameters of tool {name}") if given.strip() else {}
     cleaned = _without_padding(given)
-    return as_schema(cleaned) if isinstance(cleaned, dict) and is_flat(cleaned) else cleaned
+    return with_json_types(as_schema(cleaned)) if isinstance(cleaned, dict) and is_flat(cleaned) else cleaned
 
 
 def _without_padding(schema: Any) -> Any:

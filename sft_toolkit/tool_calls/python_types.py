@@ -37,19 +37,17 @@ _QUOTED = re.compile(r"""(["']).*?\1""")
 def python_type(written: str) -> Schema | None:
     """The schema of a type, {} where any value will do; None for a type that nobody knows.
 
+    A mark such as `optional` says that a value may be missing, not that it may be null.
+
     >>> python_type("Union[int, str]"), python_type("str, optional"), python_type("List[float]")
-    ({'type': ['integer', 'string']}, {'type': ['string', 'null']}, {'type': 'array', 'items': {'type': 'number'}})
+    ({'type': ['integer', 'string']}, {'type': 'string'}, {'type': 'array', 'items': {'type': 'number'}})
     """
     if len(written) > _LONGEST:
         return None
-    head, *marks = _cut(_OR.sub(" | ", written), ",")
     if not written.strip():
         return {}
-    bare, optional = _MARK.subn("", head) if not head.strip().lower().startswith("optional[") else (head, 0)
-    schema = _member(bare.strip() if optional else head.strip())
-    if schema is None:
-        return None
-    return or_null(schema) if optional or any(_MARK.match(mark.strip()) for mark in marks) else schema
+    head, *_ = _cut(_OR.sub(" | ", written), ",")
+    return _member((head if head.strip().lower().startswith("optional[") else _MARK.sub("", head)).strip())
 
 
 def or_null(schema: Schema) -> Schema:

@@ -21,18 +21,6 @@ from tests.sft_toolkit.chat.test_tools_text import NEVER_WRITE
 MakeFolder = Callable[..., Path]
 PATH = Path(__file__).parents[2] / "cases" / "record_cases.jsonl"
 CASES = {case["id"]: case for case in map(json.loads, PATH.read_text().splitlines())}
-    "cohere",
-    "cohere2",
-    "deepseek_r1_distill",
-    "deepseekv3",
-    "gemma",
-    "gemma3",
-    "idefics3",
-    "llama3",
-    "llava_next",
-    "phi3",
-    "phi3_5",
-]
 
 
 def read(name: str) -> Conversation:

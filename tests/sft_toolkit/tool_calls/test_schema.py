@@ -36,7 +36,7 @@ def one(schema: Any) -> Tool:
         ({"type": "any"}, [1, "a", None, []], []),
         ({"type": "List[int]"}, [[1], []], [1, ["a"], [Decimal("1.5")]]),
         ({"type": "Optional[str]"}, ["a", None], [1]),
-        ({"type": "str, optional"}, ["a", None], [5]),
+        ({"type": "str, optional"}, ["a"], [5, None]),
         ({"type": "Union[int, str]"}, [1, "a"], [Decimal("1.5"), None, [1]]),
         ({"type": "int | None"}, [1, None], ["1"]),
         ({"type": "string or number"}, ["a", 1], [True]),
