@@ -25,6 +25,7 @@ from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, rea
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:
+    from sft_toolkit.mergemix.baseline import BaselineComparison
     from sft_toolkit.mergemix.candidates import Candidate
     from sft_toolkit.mergemix.ranking import Ranking
     from sft_toolkit.mergemix.score_command import Scorer
@@ -150,6 +151,10 @@ def rank(
     surrogate: Annotated[str, typer.Option(help="Regression: auto, ridge or lightgbm.")] = "auto",
     proposals: Annotated[int, typer.Option(help="How many mixtures to propose.", min=1)] = 3,
     noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, if none was repeated.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The mixture set by hand: say which others beat it, and how sure that is."),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Bootstrap draws.", min=100)] = 2_000,
     seed: Seed = 0,
     json: JsonReport = False,
@@ -167,7 +172,7 @@ def rank(
 
     merged, trained = (open_journal(merges / name) for name in (MERGED, TRAINED))
     require_comparable(merged, trained)
-    options = RankOptions(surrogate, proposals, lower_is_better or merged.is_loss, noise, draws, seed)
+    options = RankOptions(surrogate, proposals, lower_is_better or merged.is_loss, noise, draws, seed, baseline)
     mixtures = open_merges(merges).mixtures
     ranking = rank_mixtures(mixtures, merged.of_metric(metric), trained.of_metric(metric), options)
     for warning in ranking.warnings:
@@ -239,6 +244,26 @@ def _print_ranking(ranking: Ranking, metric: str) -> None:
     ]
     print_table("proposed", (*ranking.clusters, "expected", "90% interval"), rows, sys.stdout)
     print(_agreement(ranking))
+    for comparison in ranking.against_baseline:
+        _print_against_baseline(comparison)
+
+
+def _print_against_baseline(comparison: BaselineComparison) -> None:
+    rows = [
+        (
+            other.id,
+            f"{other.score:.6g}",
+            f"{other.gain:+.4g}",
+            "noise unknown" if other.interval is None else f"{other.interval.low:+.4g} to {other.interval.high:+.4g}",
+        )
+        for other in comparison.others
+    ]
+    rate = comparison.rate
+    title = (
+        f"{comparison.kind} against {comparison.baseline} ({comparison.score:.6g}): {comparison.better} of "
+        f"{len(comparison.others)} are better; 95% interval of that share {rate.low:.2f} to {rate.high:.2f}"
+    )
+    print_table(title, ("mixture", "score", "better by", "95% interval"), rows, sys.stdout)
 
 
 def _agreement(ranking: Ranking) -> str:

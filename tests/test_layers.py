@@ -61,7 +61,7 @@ ALLOWED = {
     "stages.mix": {"ground", "formats", "shards", "running", "stages"},
     "souping": {"ground", "shards"},
     "training": {"ground", "packers", "chat", "shards", "souping"},
-    "mergemix": {"ground", "shards", "running", "souping", "training"},
+    "mergemix": {"ground", "labelers", "shards", "running", "souping", "training"},
     "reporting": {"ground", "packers", "formats.dialects", "formats", "chat", "shards"},
 }
 ALLOWED["cli"] = {*LAYERS} - {"cli"}

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sft_toolkit.conversation import Message, ToolCall
-from sft_toolkit.formats.labels import EFFORTS
+from sft_toolkit.conversation import EFFORTS, Message, ToolCall
 from sft_toolkit.tool_calls.decode import decode_arguments
 
 _REASONING = ("reasoning", "reasoning_content", "thinking")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.mergemix.baseline import BaselineComparison, compare_with_baseline
 from sft_toolkit.mergemix.candidates import Candidate
 from sft_toolkit.mergemix.proposals import Proposal, propose
 from sft_toolkit.mergemix.rank_correlation import Floats
@@ -21,7 +22,9 @@ Repeated = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class RankOptions:
-    """`noise` is the standard deviation of one score, for when no model was scored twice."""
+    """`noise` is the standard deviation of one score, for when no model was scored twice. `baseline` is the id of the
+    mixture that the others are to beat.
+    """
 
     surrogate: str = "auto"
     proposals: int = 3
@@ -29,11 +32,14 @@ class RankOptions:
     noise: float | None = None
     draws: int = 2_000
     seed: int = 0
+    baseline: str | None = None
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """`scores` of mixtures by id, best first; `check` where at least one mixture was trained."""
+    """`scores` of mixtures by id, best first; `check` where at least one mixture was trained; `against_baseline` of
+    merged and of trained scores, where a baseline is named.
+    """
 
     clusters: list[str]
     scores: dict[str, float]
@@ -41,6 +47,7 @@ class Ranking:
     proposals: list[Proposal]
     check: RankCheck | None
     noise: float | None
+    against_baseline: list[BaselineComparison] = field(default_factory=list)
 
     @property
     def verdict(self) -> Verdict:
@@ -76,6 +83,7 @@ class Ranking:
                 }
                 for proposal in self.proposals
             ],
+            "against_baseline": [comparison.to_json() for comparison in self.against_baseline],
             "warnings": self.warnings,
         }
 
@@ -98,7 +106,16 @@ def rank_mixtures(mixtures: Sequence[Candidate], merged: Repeated, trained: Repe
         propose(surrogate, points, options.proposals, options.lower_is_better, options.seed),
         _check(merged, trained, options),
         _noise(merged, options),
+        _against_baseline(merged, trained, options),
     )
+
+
+def _against_baseline(merged: Repeated, trained: Repeated, options: RankOptions) -> list[BaselineComparison]:
+    if options.baseline is None:
+        return []
+    kinds = {"trained": trained, "merged": merged}
+    noises = {kind: _noise(scores, options) for kind, scores in kinds.items()}
+    return compare_with_baseline(options.baseline, kinds, noises, options.lower_is_better)
 
 
 def _check(merged: Repeated, trained: Repeated, options: RankOptions) -> RankCheck | None:

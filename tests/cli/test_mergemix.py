@@ -85,6 +85,18 @@ def test_trained_models_decide_what_merged_scores_are_worth(
     assert "rho 1.00" in text and "a perfect proxy would reach" in text
 
 
+def test_mixtures_are_compared_with_the_one_set_by_hand(run_cli: RunCli, scored: Path) -> None:
+    rank = ("mergemix", "rank", scored, "--metric", "quality", "--baseline", "mix-0", "--noise", "0.01")
+    (found,) = json.loads(run_cli(*rank, "--json").stdout)["against_baseline"]
+    order = [one["id"] for one in json.loads(run_cli(*rank, "--json").stdout)["candidates"]]
+    assert (found["kind"], found["better"], found["of"]) == ("merged", order.index("mix-0"), 7)
+    assert [one["id"] for one in found["mixtures"]] == [name for name in order if name != "mix-0"]
+    lines = run_cli(*rank).stdout.decode()
+    assert f"merged against mix-0 ({found['score']:.6g}): {found['better']} of 7 are better" in lines
+    refused = run_cli("mergemix", "rank", scored, "--metric", "quality", "--baseline", "hand")
+    assert refused.returncode == 2 and b"--baseline hand: has no score beside" in refused.stderr
+
+
 def test_models_that_could_not_be_scored_are_told_and_tried_again(
     run_cli: RunCli, scored: Path, tmp_path: Path
 ) -> None:
