@@ -21,8 +21,10 @@ from sft_toolkit.tool_calls.decode import decode_arguments
 ARGUMENTS = "arguments"
 OTHER_ARGUMENTS = ("args", "input", "parameters")
 _NAMES = ("name", "tool_name")
+_IDS = ("id", "tool_call_id")
 _KEY = re.compile(r"\s*+(?:\"([^\"\\\n]*+)\"|'([^'\\\n]*+)')\s*+:\s*+")
 _BETWEEN = re.compile(r"[\s,;]*+")
+_BETWEEN_IN_LIST = re.compile(r"[\s,;\]]*+")
 _SPACE = re.compile(r"\s*+")
 _OPENING = re.compile(r"\[?+\s*+\{?+")
 _CLOSING = re.compile(r"[\s}\]]*+")
@@ -35,23 +37,37 @@ def read_objects(source: Source, at: int, stop: int, closed: bool = False) -> Bl
     what is left over before it belongs to the last call, whose arguments then are not readable. Raises Unreadable.
     """
     text = source.text
+    between = _BETWEEN_IN_LIST if text[at : at + 1] == "[" else _BETWEEN
     calls: list[Call] = []
     end = at
     while text[at : at + 1] in ("{", "["):
         try:
-            value, end = read_value(text, at)
-        except ValueError:
-            call, end = _broken(text, at, stop)
-            return Block([*calls, call], end)
-        calls += _calls_as_written(text[at:end], value)
-        behind = _behind(_BETWEEN, text, end)
+            more, behind = _read_object(text, at, stop)
+        except Unreadable:
+            if calls:
+                break
+            raise
+        calls += more
+        end = behind
+        behind = _behind(between, text, end)
         if closed and behind < stop and text[behind] not in "{[":
             calls[-1:] = [_broken(text, at, stop, left_over=True)[0]]
             return Block(calls, stop)
         at = behind
+        end = behind if between is _BETWEEN_IN_LIST else end
     if not calls:
         raise Unreadable("it holds neither JSON nor a Python literal that names a call")
     return Block(calls, end)
+
+
+def _read_object(text: str, at: int, stop: int) -> tuple[list[Call], int]:
+    """The calls of the one object or list that begins at `at`, and the index behind it. Raises Unreadable."""
+    try:
+        value, end = read_value(text, at)
+    except ValueError:
+        call, end = _broken(text, at, stop)
+        return [call], end
+    return _calls_as_written(text[at:end], value), end
 
 
 def _calls_as_written(text: str, value: Any) -> list[Call]:
@@ -59,7 +75,7 @@ def _calls_as_written(text: str, value: Any) -> list[Call]:
 
     Glaive's arguments may look like a Python literal whose escapes are JSON's own: '{"said": "\\"yes\\""}'.
     """
-    given = _given(value) if isinstance(value, dict) else None
+    given = value.get(_argument_key(value)) if isinstance(value, dict) else None
     if isinstance(given, str) and decode_arguments(given).problem:
         with suppress(Unreadable):
             call = _broken(text, 0, len(text))[0]
@@ -76,24 +92,31 @@ def calls_of_value(value: Any) -> list[Call]:
         raise Unreadable("a call is not an object")
     inner = value.get("function")
     if isinstance(inner, dict) and not any(name in value for name in _NAMES):
-        return [_call(inner, value.get("id"))]
-    return [_call(value, value.get("id"))]
+        outer = {key: member for key, member in value.items() if key != "function"}
+        return [_call({**outer, **inner})]
+    return [_call(value)]
 
 
-def _call(value: dict[str, Any], identifier: Any) -> Call:
-    name = next((value[key] for key in _NAMES if key in value), None)
+def _call(value: dict[str, Any]) -> Call:
+    named = next((key for key in _NAMES if key in value), "")
+    name = value.get(named)
     if not isinstance(name, str) or not name.strip():
         raise Unreadable("a call has no name")
-    return Call(name, settled(_given(value)), identifier if isinstance(identifier, str) else None)
+    holder = _argument_key(value)
+    identifier = next((value[key] for key in _IDS if isinstance(value.get(key), str)), None)
+    known = {named, holder, *_IDS, *(["type"] if value.get("type") == "function" else [])}
+    extra = {key: member for key, member in value.items() if key not in known}
+    return Call(name, settled(value.get(holder)), identifier, extra)
 
 
-def _given(value: dict[str, Any]) -> Any:
+def _argument_key(value: dict[str, Any]) -> str:
+    """The key under which the arguments stand. Raises Unreadable where it is one of several."""
     if ARGUMENTS in value:
-        return value[ARGUMENTS]
+        return ARGUMENTS
     others = [key for key in OTHER_ARGUMENTS if key in value]
     if len(others) > 1:
         raise Unreadable(f"the arguments stand under {' and '.join(others)}")
-    return value[others[0]] if others else None
+    return others[0] if others else ARGUMENTS
 
 
 def settled(given: Any) -> dict[str, Any] | str:
@@ -146,9 +169,13 @@ def _broken(text: str, at: int, stop: int, left_over: bool = False) -> tuple[Cal
     name = next((_name_of(members[key]) for key in _NAMES if key in members), None)
     if not name:
         raise Unreadable("what it holds is neither JSON nor a Python literal, and no name can be read")
-    if left_over and last not in _NAMES:
-        members[last] = text[begin:stop].strip()
-    return Call(name, read_arguments(_given(members) or "")), _behind(_CLOSING, text, end)
+    if left_over:
+        # What follows the name belongs to no member: then the call is kept whole.
+        members[ARGUMENTS if last in _NAMES else last] = text[at if last in _NAMES else begin : stop].strip()
+    holder = _argument_key(members)
+    identifier = next((_name_of(members[key]) for key in _IDS if key in members), None)
+    extra = {key: member for key, member in members.items() if key not in {*_NAMES, *_IDS, holder}}
+    return Call(name, read_arguments(members.get(holder, "")), identifier, extra), _behind(_CLOSING, text, end)
 
 
 def _members(text: str, at: int, stop: int) -> Iterator[tuple[str, int, int]]:

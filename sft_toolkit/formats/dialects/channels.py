@@ -27,7 +27,11 @@ STARTS = re.compile(
     r"\s*+(?:<\|start\|>assistant\b|<\|channel\|>\s*(?:analysis|commentary|final)\b"
     r"|(?:assistant\s*)?to=[\w.-]+\s*<\|(?:channel|message)\|>)"
 )
-_HEADER = re.compile(r"\s*+(?:<\|start\|>)?((?:[^<\n]|<\|channel\|>|<\|constrain\|>)*+)<\|message\|>")
+_TO = r"(?:to=[^\s<]++\s*+)?"
+_HEADER = re.compile(
+    rf"\s*+(?:<\|start\|>)?((?:assistant\s*+)?{_TO}(?:<\|channel\|>\s*+(?:analysis|commentary|final)\b\s*+)?{_TO}(?:<\|constrain\|>)?(?:json\s*+)?)"
+    r"<\|message\|>"
+)
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _END_MARK = r"<\|(?:end|return|call|eom|eot)\|>"
@@ -110,7 +114,7 @@ def _read(source: Source, at: int) -> Block:
 
 HARMONY = CallDialect(
     "to=functions.",
-    r"(?:<\|start\|>assistant\s*+)?(?:<\|channel\|>[a-z]{1,20}\s*+)?\bto=functions\.[\w.:/-]{1,200}+"
+    r"(?:<\|start\|>assistant\s*+)?(?:<\|channel\|>(?:analysis|commentary)\s*+)?\bto=functions\.[\w.:/-]{1,200}+"
     r"[^<\n]{0,80}+<\|(?:channel|constrain|message)\|>",
     _read,
 )

@@ -24,13 +24,13 @@ class Code:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def fence_end(self, opening: re.Match[str]) -> int:
-        """Index behind the fence that `opening` (a match of CODE) begins; the end of the text if it never closes."""
+    def fence_end(self, opening: re.Match[str]) -> int | None:
+        """Index behind the fence that `opening` (a match of CODE) begins; None where it never closes."""
         line = FENCE.match(self._text, opening.start())
         marks = line.group(1) if line else "```"
         closing = re.compile(rf"^[ \t>]*{re.escape(marks[0])}{{{len(marks)},}}[ \t]*\r?$", re.MULTILINE)
         found = closing.search(self._text, opening.end())
-        return found.end() if found else len(self._text)
+        return found.end() if found else None
 
     def inline_end(self, opening: re.Match[str]) -> int:
         """Index behind the inline code that a run of ` opens; behind the run itself where nothing closes it."""
@@ -39,9 +39,6 @@ class Code:
         if place == len(starts) or _BLANK_LINE.search(self._text, opening.end(), starts[place]):
             return opening.end()
         return starts[place] + opening.end() - opening.start()
-
-    def end(self, match: re.Match[str]) -> int:
-        return self.fence_end(match) if match.lastgroup == "fence" else self.inline_end(match)
 
     @cached_property
     def _runs(self) -> dict[int, list[int]]:
@@ -52,10 +49,16 @@ class Code:
 
 
 class OutsideCode:
-    """A pattern that is looked for outside of code. Its own groups are to be named, none of them `fence` or `ticks`."""
+    """A pattern that is looked for outside of code. Its own groups are to be named, none of them `fence` or `ticks`.
 
-    def __init__(self, pattern: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+    A match that begins a line is not in the inline code that began on an earlier one: stray ` are more frequent. With
+    `in_open_fences` it is not in a fence that never closes either.
+    """
+
+    def __init__(self, pattern: str, flags: re.RegexFlag = re.NOFLAG, in_open_fences: bool = False) -> None:
         self._either = re.compile(rf"{CODE}|(?P<mark>{pattern})", flags | re.MULTILINE)
+        self._begins_line = re.compile(rf"^[ \t]*(?:{pattern})", flags | re.MULTILINE)
+        self._in_open_fences = in_open_fences
 
     def search(self, text: str, at: int = 0, code: Code | None = None) -> re.Match[str] | None:
         """The first match at `at` or later that does not lie in code."""
@@ -63,5 +66,18 @@ class OutsideCode:
         while match := self._either.search(text, at):
             if match["mark"] is not None:
                 return match
-            at = max(code.end(match), match.start() + 1)
+            at = self._fence_end(text, match, code) if match["fence"] else self._inline_end(text, match, code)
         return None
+
+    def _fence_end(self, text: str, fence: re.Match[str], code: Code) -> int:
+        end = code.fence_end(fence)
+        if end is not None:
+            return max(end, fence.start() + 1)
+        plain = self._begins_line.search(text, fence.end()) if self._in_open_fences else None
+        return plain.start() if plain else len(text)
+
+    def _inline_end(self, text: str, ticks: re.Match[str], code: Code) -> int:
+        end = code.inline_end(ticks)
+        if "\n" in text[ticks.end() : end] and self._begins_line.search(text, ticks.end(), end):
+            return ticks.end()
+        return end

@@ -28,7 +28,7 @@ _SEPARATOR = re.compile(_token("tool sep"))
 _HEAD = re.compile(
     rf"(?:function\s*+{_token('tool sep')}\s*+([^\n<`{{]++)|(?!function\s*+<)([^\n<`{{]++){_token('tool sep')})\s*+"
 )
-_FENCE = re.compile(r"```\w*\s*+")
+_FENCE = re.compile(r"```(?:json)?[ \t]*+\n\s*+")
 _END = re.compile(rf"\s*+(?:```\s*+)?{_token('tool call end')}")
 _LAST = re.compile(rf"\s*+{_token('tool calls end')}")
 _FOLLOWS = re.compile(rf"\s*+(?:```\s*+)?(?:{_token('tool calls? (?:begin|end)')}|\Z)")
@@ -39,19 +39,23 @@ def _read(source: Source, at: int) -> Block:
     calls: list[Call] = []
     end = at
     while begin := _BEGIN.match(source.text, end):
-        call, end = _call(source.text, begin.end())
-        calls.append(call)
+        read = _call(source.text, begin.end())
+        if read is None:
+            break
+        calls.append(read[0])
+        end = read[1]
     if not calls:
-        raise Unreadable("no <｜tool▁call▁begin｜> follows <｜tool▁calls▁begin｜>")
+        raise Unreadable("no <｜tool▁call▁begin｜> with a name before <｜tool▁sep｜> follows")
     last = _LAST.match(source.text, end)
     return Block(calls, last.end() if last else end)
 
 
-def _call(text: str, at: int) -> tuple[Call, int]:
+def _call(text: str, at: int) -> tuple[Call, int] | None:
+    """The call and the index behind it; None where it has no name."""
     head = _HEAD.match(text, at)
     name = (head[1] or head[2] or "").strip() if head else ""
     if not head or not name:
-        raise Unreadable("no name of a call stands before <｜tool▁sep｜>")
+        return None
     fence = _FENCE.match(text, head.end())
     begin = fence.end() if fence else head.end()
     try:

@@ -35,18 +35,22 @@ def read_functions(source: Source, at: int, stop: int, closed: bool = False) -> 
     calls: list[Call] = []
     end = at
     while source.text.startswith(OPENING, at):
-        call, end = _read(source, at, stop)
-        calls.append(call)
+        read = _read(source, at, stop)
+        if read is None:
+            break
+        calls.append(read[0])
+        end = read[1]
         at = source.skip(end)
     if not calls:
-        raise Unreadable("it holds no <function=…>")
+        raise Unreadable("it holds no <function=…> with a name")
     return Block(calls, end)
 
 
-def _read(source: Source, at: int, stop: int) -> tuple[Call, int]:
+def _read(source: Source, at: int, stop: int) -> tuple[Call, int] | None:
+    """The call and the index behind it; None where it has no name."""
     opening = _NAME.match(source.text, at)
     if not opening or not opening[1].strip():
-        raise Unreadable("<function=…> has no name")
+        return None
     name, begin = opening[1].strip(), opening.end()
     end = min(source.find(_CLOSING, begin), max(stop, begin))
     if source.text.startswith("{", source.skip(begin)):

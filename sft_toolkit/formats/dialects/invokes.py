@@ -22,9 +22,9 @@ from sft_toolkit.formats.dialects.typed_values import typed_value
 
 PREFIX = r"(?:[a-z]+:|｜DSML｜)?"
 OPENING = rf"<{PREFIX}invoke\b"
-_INVOKE = re.compile(rf"<({PREFIX})invoke\s+name=[\"']([^\"'<>\n]*+)[\"'][^<>\n]*+>")
+_INVOKE = re.compile(rf"<({PREFIX})invoke\s+name=[\"']([^\"'<>\n]*+)[\"']\s*+>")
 _PARAMETER = re.compile(
-    r"\s*+<(?:[a-z]+:|｜DSML｜)?parameter\s+name=[\"']([^\"'<>\n]*+)[\"'](?:\s+string=[\"'](true|false)[\"'])?[^<>\n]*+>"
+    r"\s*+<(?:[a-z]+:|｜DSML｜)?parameter\s+name=[\"']([^\"'<>\n]*+)[\"'](?:\s+string=[\"'](true|false)[\"'])?\s*+>"
 )
 _MENTIONS = 100
 
@@ -33,19 +33,17 @@ def read_invokes(source: Source, at: int, stop: int, closed: bool = False) -> Bl
     """The calls of the <invoke>s that follow one another from `at` on. Raises Unreadable."""
     calls: list[Call] = []
     end = at
-    while opening := _INVOKE.match(source.text, at):
+    while (opening := _INVOKE.match(source.text, at)) and opening[2].strip():
         call, end = _read(source, opening, stop)
         calls.append(call)
         at = source.skip(end)
     if not calls:
-        raise Unreadable('it holds no <invoke name="…">')
+        raise Unreadable('it holds no <invoke name="…"> with a name')
     return Block(calls, end)
 
 
 def _read(source: Source, opening: re.Match[str], stop: int) -> tuple[Call, int]:
     prefix, name, begin = opening[1], opening[2].strip(), opening.end()
-    if not name:
-        raise Unreadable("<invoke> has no name")
     closing = f"</{prefix}invoke>"
     arguments: dict[str, Any] | None = {}
     at = begin

@@ -29,10 +29,10 @@ def _read(source: Source, at: int) -> Block:
     calls: list[Call] = []
     while head := _HEAD.match(source.text, end):
         if not head[2]:
-            raise Unreadable("a call has no name")
+            break
         raw, end = _arguments(source, head.end())
         calls.append(Call(head[2], read_arguments(raw), head[1]))
-    if not calls or source.text.startswith("<|tool_call_begin|>", source.skip(end)):
+    if not calls:
         raise Unreadable("no name of a call stands before <|tool_call_argument_begin|>")
     return Block(calls, source.closed(_LAST, end))
 

@@ -20,16 +20,20 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as a dialect writes it. `arguments` is an object, or its raw text (trimmed) where that is none."""
+    """A call as a dialect writes it. `arguments` is an object, or its raw text (trimmed) where that is none.
+
+    `extra` holds what else a call written as an object says.
+    """
 
     name: str
     arguments: dict[str, Any] | str
     id: str | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
 
     def to_tool_call(self) -> ToolCall:
         """The toolkit's own form, with what is wrong with arguments that are no object."""
         decoded = decode_arguments(self.arguments)
-        return ToolCall(self.name, decoded.value, self.id, decoded.problem)
+        return ToolCall(self.name, decoded.value, self.id, decoded.problem, dict(self.extra))
 
 
 @dataclass(frozen=True, slots=True)

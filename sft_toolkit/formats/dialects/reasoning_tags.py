@@ -4,8 +4,8 @@
 
 Marks are compared without regard to case. The wrapper goes where it belongs to the dialect and holds all of the rest;
 one of control tokens does so without reasoning before it as well. A closing </think> without an opening ends what a
-template's prefilled <think> began: what stands before it is reasoning. What stands in code is no mark, except that a
-fence may not swallow the only closing one: models stop amid a fence.
+template's prefilled <think> began: what stands before it is reasoning. What stands in code is no mark, unless no other
+closes the block.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats.dialects.code import FENCE, Code, OutsideCode
+from sft_toolkit.formats.dialects.code import Code, OutsideCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,11 @@ TAGS = (
 )
 THINK = TAGS[0]
 _WRAPPERS = tuple(tag.wrapper for tag in TAGS if tag.wrapper and tag.wrapper.is_token)
-_OPENINGS = re.compile(r"\s*+(?:" + "|".join(f"({re.escape(tag.opening)})" for tag in TAGS) + ")", re.IGNORECASE)
+_OPENINGS = re.compile(
+    r"\s*+(?:" + "|".join(f"({re.escape(tag.opening)})" for tag in TAGS) + r")(?!(?<=\w)\w)", re.IGNORECASE
+)
 _CLOSINGS = {tag: OutsideCode(re.escape(tag.closing), re.IGNORECASE) for tag in TAGS}
-_THINK_MARKS = OutsideCode(r"<(?P<closes>/?)think>", re.IGNORECASE)
+_THINK_MARKS = OutsideCode(r"<(?P<closes>/?)think>", re.IGNORECASE, in_open_fences=True)
 _LEADING_SPACE = re.compile(r"[^\S\n]*+(?:\n[^\S\n]*+(?=\n))*+\n?")
 
 
@@ -86,20 +88,20 @@ def split_reasoning(text: str) -> tuple[str | None, str]:
 
 
 def _closing(text: str, begin: int, tag: ReasoningTag, code: Code) -> re.Match[str]:
-    closing = _CLOSINGS[tag].search(text, begin, code) or _swallowed(text, begin, tag, code)
+    closing = _CLOSINGS[tag].search(text, begin, code) or _swallowed(text, begin, tag)
     if not closing:
         detail = f"the content opens {tag.opening} and never closes it"
         raise RecordError("unclosed_think", detail, "drop or repair it")
     return closing
 
 
-def _swallowed(text: str, begin: int, tag: ReasoningTag, code: Code) -> re.Match[str] | None:
-    """The first closing mark in a fence, where there is none outside: the fence is one that never ends."""
-    fence_begin = fence_end = begin
+def _swallowed(text: str, begin: int, tag: ReasoningTag) -> re.Match[str] | None:
+    """The first closing mark that is not a mention between ` signs, where all of them seem to stand in code.
+
+    Models stop thinking amid a fence, and a stray ` pairs with one of the answer's.
+    """
     for closing in re.compile(re.escape(tag.closing), re.IGNORECASE).finditer(text, begin):
-        while fence_end <= closing.start() and (fence := FENCE.search(text, fence_end)):
-            fence_begin, fence_end = fence.start(), max(code.fence_end(fence), fence.end() + 1)
-        if fence_begin <= closing.start() < fence_end:
+        if not (text[closing.start() - 1] == "`" == text[closing.end() : closing.end() + 1]):
             return closing
     return None
 

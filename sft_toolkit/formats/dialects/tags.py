@@ -15,7 +15,7 @@ from functools import partial
 from sft_toolkit.formats.dialects import function_tags, invokes, python_calls
 from sft_toolkit.formats.dialects.argument_keys import read_argument_keys
 from sft_toolkit.formats.dialects.call_objects import read_objects
-from sft_toolkit.formats.dialects.markup import Block, CallDialect, Source
+from sft_toolkit.formats.dialects.markup import Block, Call, CallDialect, Source, Unreadable
 
 Body = Callable[[Source, int, int, bool], Block]
 
@@ -43,10 +43,15 @@ _FENCE = re.compile(r"```\w*[ \t]*\n")
 
 def _nested(source: Source, at: int) -> Block:
     """Marks in marks: <tool_calls> around several <tool_call>s, as Hunyuan has them."""
-    calls = []
+    calls: list[Call] = []
     end = at
     while source.text.startswith(_INNER[0], at):
-        block = read_marked(*_INNER, source, at)
+        try:
+            block = read_marked(*_INNER, source, at)
+        except Unreadable:
+            if calls:
+                break
+            raise
         calls += block.calls
         end, at = block.end, source.skip(block.end)
     return Block(calls, end)

@@ -31,8 +31,6 @@ ROLES = {
     "function": "tool",
     "observation": "tool",
 }
-
-
 _LINE = r"^[^\S\n]*+"
 
 
@@ -61,7 +59,7 @@ def _begins_paragraph(text: str, at: int) -> bool:
 
 
 STYLES = (
-    Style("ChatML", re.compile(r"<\|im_start\|>[ \t]*(?P<role>\w+)[^\n]*\n?"), certain=True),
+    Style("ChatML", re.compile(r"<\|im_start\|>[ \t]*(?P<role>\w+)[ \t]*\n?"), certain=True),
     Style("Llama 2", re.compile(r"(?P<role>\[/?INST\])"), certain=True),
     Style("###", re.compile(r"(?<!#)###[ \t]*(?P<role>Human|User|Assistant|System)[ \t]*:", re.IGNORECASE)),
     Style("glaive", re.compile(rf"{_LINE}(?P<role>SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE):", re.M), paragraphs=True),
