@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
-from sft_toolkit.cli.options import ENV_PREFIX, Seed, require_choice, stage_command
+from sft_toolkit.cli.options import Seed, require_choice, stage_command
+from sft_toolkit.cli.teacher_access import KEY_VARIABLE, LOCAL, open_teacher, require_endpoint, require_model
 from sft_toolkit.cli.teacher_parameters import body_fields
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions
-    from sft_toolkit.teachers.ask_then_judge import TeacherOptions
+    from sft_toolkit.teachers.conductor import TeacherOptions
     from sft_toolkit.teachers.requests import Asking
-    from sft_toolkit.teachers.teacher import Teacher
 
-_KEY_VARIABLE = f"{ENV_PREFIX}_API_KEY"
-_LOCAL = "local:"
 _PANEL = "Teacher"
 
 
@@ -107,26 +103,42 @@ def _choice(
     ] = 3600.0,
     total_timeout: Annotated[float, _option("--total-timeout", text="Maximum seconds of a whole reply.")] = 3600.0,
     api_key_file: Annotated[
-        Path | None, _option("--api-key-file", metavar="FILE", text=f"File with the key; else {_KEY_VARIABLE}.")
+        Path | None, _option("--api-key-file", metavar="FILE", text=f"File with the key; else {KEY_VARIABLE}.")
     ] = None,
     journal: Annotated[
         Path | None, _option("--journal", metavar="DIR", text="Where replies are kept; else OUTPUT.journal.")
     ] = None,
     price_in: Annotated[float, _option("--price-in", text="Price of a million input tokens.", min=0)] = 0.0,
     price_out: Annotated[float, _option("--price-out", text="Price of a million output tokens.", min=0)] = 0.0,
+    batch: Annotated[
+        bool, _option("--batch", text="Ask by the endpoint's batch API (/files, /batches) and wait for the replies.")
+    ] = False,
+    batch_file: Annotated[
+        Path | None,
+        _option("--batch-file", metavar="OUT", text="Write the questions that are missing to a batch file, and stop."),
+    ] = None,
+    batch_replies: Annotated[
+        list[Path] | None,
+        _option("--batch-replies", metavar="IN", text="Take over the replies of a batch, then judge. Repeatable."),
+    ] = None,
+    batch_poll: Annotated[
+        float, _option("--batch-poll", text="Seconds between two looks at a batch under way.", min=0)
+    ] = 60.0,
     rejudge: Annotated[
         bool, _option("--rejudge", text="Make no requests: judge the replies in the journal again; needs no --teacher.")
     ] = False,
     seed: Seed = 0,
 ) -> TeacherChoice:
     """The signature is the definition; the body gathers the values."""
-    from sft_toolkit.teachers.ask_then_judge import TeacherOptions, default_journal
+    from sft_toolkit.teachers.ask_then_judge import default_journal
+    from sft_toolkit.teachers.conductor import BatchOptions, TeacherOptions
     from sft_toolkit.teachers.http_client import Timeouts
     from sft_toolkit.teachers.pace import Patience
     from sft_toolkit.teachers.prefill import MODES
     from sft_toolkit.teachers.requests import Asking
 
     require_choice("--prefill", prefill, MODES)
+    _require_one(batch, batch_file, batch_replies, rejudge)
     body = body_fields(
         temperature=temperature,
         top_p=top_p,
@@ -140,15 +152,17 @@ def _choice(
     replies = journal or default_journal(run.output)
     timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
     return TeacherChoice(
-        asking=_asking(given, teacher, replies if rejudge else None),
+        asking=_asking(given, teacher, replies if rejudge or batch_replies else None, writes=batch_file is not None),
         journal=str(replies),
         options=TeacherOptions(
-            open=functools.partial(_open, teacher or "", timeouts, api_key_file, tokenizer, body.streamed),
+            open=functools.partial(open_teacher, teacher or "", timeouts, api_key_file, tokenizer, body.streamed),
             concurrency=concurrency,
             patience=Patience(attempts, backoff, give_up=give_up_after),
             price_in=price_in,
             price_out=price_out,
-            rejudge=rejudge,
+            rejudge=rejudge or bool(batch_replies),
+            batch=BatchOptions(batch, batch_file, tuple(batch_replies or ()), batch_poll),
+            has_endpoint=teacher is not None,
         ),
     )
 
@@ -176,7 +190,7 @@ def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[.
     @functools.wraps(command)
     def wrapper(run: RunOptions, **values: Any) -> None:
         given = {parameter.name: values[parameter.name] for parameter in teacher}
-        without = optional and given["teacher"] is None and not given["rejudge"]
+        without = optional and not any(given[name] for name in _SOURCES)
         choice = None if without else _choice(run, **given)
         command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
 
@@ -185,14 +199,36 @@ def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[.
     return stage_command(wrapper)
 
 
-def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
-    """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew."""
+# Any of these says where replies come from, or questions go.
+_SOURCES = ("teacher", "rejudge", "batch_file", "batch_replies")
+
+
+def _require_one(batch: bool, file: Path | None, replies: list[Path] | None, rejudge: bool) -> None:
+    """Raises UsageError where a run is to do two things at once."""
+    given = {"--batch": batch, "--batch-file": file, "--batch-replies": replies, "--rejudge": rejudge}
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise UsageError(f"{named[0]} and {named[1]} together", "one run does one of them, the next the other")
+
+
+def _asking(given: Asking, teacher: str | None, journal: Path | None, writes: bool) -> Asking:
+    """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew.
+
+    `writes`: questions are only written down, so that no teacher is needed where the form of prefill is named.
+    """
     from sft_toolkit.teachers.ask_then_judge import kept_asking
     from sft_toolkit.teachers.prefill import AUTO, COMPLETIONS
     from sft_toolkit.teachers.requests import limit_of
 
     prefill = None if given.prefill == AUTO else given.prefill
     if teacher is None:
+        if writes and prefill:
+            require_model(given.model)
+            return given
+        if writes:
+            raise UsageError(
+                "--batch-file without --teacher: nothing to shake hands with", "name a form with --prefill"
+            )
         if journal is None:
             raise UsageError("--teacher is missing", "name an endpoint, or local:FOLDER")
         kept = kept_asking(journal)
@@ -206,52 +242,7 @@ def _asking(given: Asking, teacher: str | None, journal: Path | None) -> Asking:
             seed=given.seed,
             left_out=given.left_out or kept.left_out,
         )
-    if not teacher.startswith(_LOCAL):
-        _require_endpoint(teacher, given.model)
+    if not teacher.startswith(LOCAL):
+        require_endpoint(teacher, given.model)
         return given
-    return replace(given, model=given.model or teacher.removeprefix(_LOCAL), prefill=prefill or COMPLETIONS)
-
-
-def _open(teacher: str, timeouts: Any, api_key_file: Path | None, tokenizer: Path | None, streamed: bool) -> Teacher:
-    if teacher.startswith(_LOCAL):
-        from sft_toolkit.teachers.local_teacher import LocalTeacher
-
-        return LocalTeacher(teacher.removeprefix(_LOCAL))
-    from sft_toolkit.teachers.http_teacher import HttpTeacher
-
-    template = None
-    if tokenizer is not None:
-        from sft_toolkit.teachers.rendering import TeacherTemplate
-
-        template = TeacherTemplate(tokenizer)
-    return HttpTeacher(teacher, timeouts, key=_api_key(api_key_file), template=template, streamed=streamed)
-
-
-def _api_key(file: Path | None) -> str | None:
-    """The key, from the file or the environment. Raises ToolkitError where the file holds none, or what is no key."""
-    if file is None:
-        where, key = _KEY_VARIABLE, os.environ.get(_KEY_VARIABLE, "").strip()
-        if not key:
-            return None
-    else:
-        where, key = str(file), _text_of(file).strip()
-    if not (key and key.isascii() and key.isprintable()) or " " in key:
-        raise ToolkitError(f"{where}: holds no key", "one line with the key and nothing else")
-    return key
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ToolkitError(f"{file}: cannot be read", "--api-key-file takes a text file with the key") from fault
-
-
-def _require_endpoint(teacher: str, model: str) -> None:
-    parts = urlsplit(teacher)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError(f"--teacher {teacher.partition('@')[2] or teacher}: not a URL", "as in https://host/v1")
-    if parts.username or parts.password or parts.query:
-        raise UsageError("--teacher: a URL is no place for keys", f"use --api-key-file or {_KEY_VARIABLE}")
-    if not model:
-        raise UsageError("--model is missing", "name the model as the endpoint does")
+    return replace(given, model=given.model or teacher.removeprefix(LOCAL), prefill=prefill or COMPLETIONS)

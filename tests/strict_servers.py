@@ -140,3 +140,90 @@ class StreamOnly(Strict):
             chunks.append({"id": "s", "choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 20}})
         lines = [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
         return [lines[0], ": ping\r\n\r\n", *lines[1:], "data: [DONE]\r\n\r\n"]
+
+
+class Batches(Strict):
+    """Files and batches as OpenAI has them, over at the third look; `fails` strikes the first calls of a path."""
+
+    def __init__(self, fails: dict[str, list[int]] | None = None, expires_after: int | None = None) -> None:
+        super().__init__()
+        self.files: dict[str, bytes] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.looks: Counter[str] = Counter()
+        self.fails = fails or {}
+        self.expires_after = expires_after
+        self.asked: Counter[str] = Counter()
+
+    def answer(self, path: str, body: Any) -> tuple[int, Any]:
+        place = path.removeprefix("/v1")
+        for beginning, statuses in self.fails.items():
+            if place.startswith(beginning) and statuses:
+                return refused(statuses.pop(0), "scripted")
+        if place == "/files":
+            return self.upload(body)
+        if place.startswith("/files/"):
+            return 200, self.files[place.split("/")[2]]
+        if place == "/batches":
+            return self.create(body)
+        if place.startswith("/batches?"):
+            return 200, {"object": "list", "data": [*reversed(self.batches.values())]}
+        if place.startswith("/batches/"):
+            return 200, self.look(place.split("/")[2])
+        return super().answer(path, body)
+
+    def upload(self, body: bytes) -> tuple[int, Any]:
+        head, _, rest = body.partition(b"\r\n\r\n")
+        if b'name="purpose"' not in head:
+            return refused(400, "purpose is missing")
+        content = rest.split(b"\r\n\r\n", 1)[1].rsplit(b"\r\n--", 1)[0]
+        name = f"file-{len(self.files)}"
+        self.files[name] = content
+        return 200, {"id": name, "object": "file", "purpose": "batch"}
+
+    def create(self, body: dict[str, Any]) -> tuple[int, Any]:
+        if body.keys() != {"input_file_id", "endpoint", "completion_window"} or body["completion_window"] != "24h":
+            return refused(400, "bad batch")
+        lines = [json.loads(line) for line in self.files[body["input_file_id"]].splitlines()]
+        if any(line["url"] != body["endpoint"] or line["method"] != "POST" for line in lines):
+            return refused(400, "mismatched endpoint")
+        name = f"batch-{len(self.batches)}"
+        self.asked.update(line["custom_id"] for line in lines)
+        self.batches[name] = {"id": name, "status": "validating", "input_file_id": body["input_file_id"]}
+        return 200, self.batches[name]
+
+    def look(self, name: str) -> dict[str, Any]:
+        batch = self.batches[name]
+        self.looks[name] += 1
+        if self.looks[name] == 2:
+            batch["status"] = "in_progress"
+        if self.looks[name] >= 3 and "output_file_id" not in batch:
+            self.finish(name, batch)
+        return batch
+
+    def finish(self, name: str, batch: dict[str, Any]) -> None:
+        lines = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
+        answered = lines if self.expires_after is None else lines[: self.expires_after]
+        batch["status"] = "completed" if len(answered) == len(lines) else "expired"
+        batch["output_file_id"] = f"{name}-out"
+        self.files[batch["output_file_id"]] = b"".join(map(self.reply_line, reversed(answered)))
+        if len(answered) < len(lines):
+            batch["error_file_id"] = f"{name}-errors"
+            error = {"code": "batch_expired", "message": "This request could not be executed before it expired."}
+            late = [
+                {"custom_id": line["custom_id"], "response": None, "error": error} for line in lines[len(answered) :]
+            ]
+            self.files[batch["error_file_id"]] = b"".join(json.dumps(line).encode() + b"\n" for line in late)
+
+    def reply_line(self, line: dict[str, Any]) -> bytes:
+        user = next(m["content"] for m in line["body"]["messages"] if m["role"] == "user")
+        status, body = (
+            200,
+            reply({"role": "assistant", "reasoning_content": "Gegeben ist" + THOUGHT, "content": ANSWER}),
+        )
+        if "verboten" in user:
+            status, body = refused(400, "not this one")
+        response = {"status_code": status, "request_id": "r", "body": body}
+        return (
+            json.dumps({"id": "x", "custom_id": line["custom_id"], "response": response, "error": None}).encode()
+            + b"\n"
+        )

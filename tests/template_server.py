@@ -65,8 +65,11 @@ class TemplateServer:
 
 
 @contextlib.contextmanager
-def listening(answer: Callable[[str, dict[str, Any]], tuple[int, Any]]) -> Iterator[str]:
-    """The base URL of a server on loopback that gives `answer(path, body)`, a status with a JSON value or bytes."""
+def listening(answer: Callable[[str, Any], tuple[int, Any]]) -> Iterator[str]:
+    """The base URL of a server on loopback that gives `answer(path, body)`, a status with a JSON value or bytes.
+
+    The body is decoded where it is JSON, {} for GET.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -74,8 +77,11 @@ def listening(answer: Callable[[str, dict[str, Any]], tuple[int, Any]]) -> Itera
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            status, value = answer(self.path, json.loads(body) if body else {})
-            self._send(status, value)
+            is_json = self.headers.get("content-type") == "application/json"
+            self._send(*answer(self.path, json.loads(body) if is_json else body))
+
+        def do_GET(self) -> None:
+            self._send(*answer(self.path, {}))
 
         def _send(self, status: int, value: Any) -> None:
             data = value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -21,7 +21,8 @@ _REFUSALS = 256
 
 @dataclass(slots=True)
 class AskingState:
-    """How far the asking has come. `rows` counts input records taken up, `all_rows` those of the input.
+    """How far the asking has come. `rows` counts input records taken up, `all_rows` those of the input, `handed_over`
+    questions that were written to a file of a batch.
 
     Prices are per million tokens; `setbacks` counts what went wrong on the way, by kind.
     """
@@ -32,6 +33,7 @@ class AskingState:
     answered: int = 0
     given_up: int = 0
     under_way: int = 0
+    handed_over: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     price_in: float = 0.0

@@ -15,6 +15,7 @@ import httpx
 
 from sft_toolkit.errors import RecordError, ToolkitError, TryAgain
 from sft_toolkit.json_text import encode
+from sft_toolkit.teachers.batch_endpoint import HttpBatches
 from sft_toolkit.teachers.bodies import decode_or_none
 from sft_toolkit.teachers.event_stream import is_event_stream, whole_reply
 from sft_toolkit.teachers.handshake import Agreed, KnownTemplate, shake_hands
@@ -104,6 +105,9 @@ class HttpTeacher:
                 return text["prompt"]
         return None
 
+    def batches(self) -> HttpBatches:
+        return HttpBatches(self._client, self._refused)
+
     async def close(self) -> None:
         await self._client.close()
 
@@ -121,9 +125,11 @@ class HttpTeacher:
             raise ToolkitError(
                 f"{self._client.url}: redirects to {target}", "redirects are not followed: give the final URL"
             )
-        if status < 300:
-            return self._answer(response)
-        content = self._key.clean(response.content)
+        return self._answer(response) if status < 300 else self._refused(response)
+
+    def _refused(self, response: httpx.Response) -> RawReply:
+        """What the server said of a question that it refuses. Raises where another time or nobody would be heard."""
+        status, content = response.status_code, self._key.clean(response.content)
         body = decode_or_none(content)
         said = _said(content) if body is None else error_message(body)
         place = f"{self._client.url}: HTTP {status}: {said}"

@@ -10,10 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sft_toolkit.errors import ToolkitError
+from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import encode
 from sft_toolkit.teachers.requests import Asking, Request
-from sft_toolkit.teachers.teacher import RawReply
+from sft_toolkit.teachers.teacher import BatchEndpoint, RawReply
 from sft_toolkit.teachers.thinking import UNKNOWN, Messages, Opening, opening_of, with_reasoning
 
 SMOLLM2 = "smollm2"
@@ -34,6 +34,12 @@ class LocalTeacher:
 
     async def ask(self, asking: Asking, request: Request) -> RawReply:
         return await asyncio.to_thread(self._answer, asking, request)
+
+    def question(self, asking: Asking, request: Request) -> tuple[str, dict[str, Any]]:
+        raise UsageError("a local teacher answers no batches", "name an endpoint with --teacher")
+
+    def batches(self) -> BatchEndpoint:
+        raise UsageError("a local teacher answers no batches", "name an endpoint with --teacher")
 
     async def close(self) -> None:
         self.__dict__.pop("_model", None)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.teachers.requests import Asking, Request
@@ -34,8 +35,30 @@ class Teacher(Protocol):
         Raises Busy, Unreachable or Faulty where asking again may help, and ToolkitError where nothing will.
         """
 
+    def question(self, asking: Asking, request: Request) -> tuple[str, dict[str, Any]]:
+        """Path and body that ask `request` of an endpoint.
+
+        Raises RecordError where the chat template refuses its conversation, UsageError where there is no endpoint.
+        """
+
+    def batches(self) -> BatchEndpoint:
+        """The batch API of the endpoint. Raises UsageError where there is none."""
+
     async def close(self) -> None:
         """Let go of connections or weights."""
+
+
+class BatchEndpoint(Protocol):
+    """An endpoint with /files and /batches. Each call raises Setback where trying again may help, else ToolkitError."""
+
+    async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A decoded answer."""
+
+    async def upload(self, path: Path) -> str:
+        """The id of the uploaded file of questions."""
+
+    async def content(self, file_id: str) -> bytes:
+        """What a file holds."""
 
 
 class NotThere(ToolkitError):
