@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config
 from sft_toolkit.training.options import TrainOptions
 from sft_toolkit.training.sequences import PackedFolder
-from sft_toolkit.training.train import plan_of, require_work_for_all
+from sft_toolkit.training.train import order_of, plan_of, require_work_for_all
 
 _STATE_BYTES = 4 + 4 + 8
 """Weight, gradient and AdamW's two averages of one parameter, float32."""
@@ -36,7 +36,9 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """tokens, loss_tokens, flops: of the whole run; efficiency: mean over slowest rank, by FLOPs, of the first epoch"""
+    """tokens, loss_tokens, flops: of the whole run; efficiency: mean over slowest rank, by FLOPs, of the first epoch;
+    deff: design effect of its steps, as `packers.balance.Balance` says
+    """
 
     parameters: int
     sequences: int
@@ -44,7 +46,9 @@ class Estimate:
     tokens: int
     loss_tokens: int
     flops: float
+    order: str
     efficiency: float
+    deff: float
     memory: Memory
 
 
@@ -58,10 +62,12 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     model = empty_model(config)
     flops = Flops.of(model)
     work = flops.of_sequences(packed.index)
-    epoch = plan_of(recipe, packed, ranks).epoch(0)
+    order = order_of(recipe, packed, ranks)
+    epoch = plan_of(replace(recipe, order=order), packed, ranks).epoch(0)
     steps = recipe.steps or recipe.epochs * len(epoch)
     share = steps / len(epoch)
     attention = float(flops.per_pair * packed.index.cost.sum() / work.sum())
+    balance = balance_of(epoch, packed.index.tokens, packed.index.cost, attention_share=attention)
     return Estimate(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         sequences=len(packed),
@@ -69,7 +75,9 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
         tokens=round(share * packed.index.tokens.sum(dtype=np.int64)),
         loss_tokens=round(share * packed.index.loss_tokens.sum(dtype=np.int64)),
         flops=share * float(work.sum()),
-        efficiency=balance_of(epoch, packed.index.tokens, packed.index.cost, attention_share=attention).efficiency,
+        order=order,
+        efficiency=balance.efficiency,
+        deff=balance.deff,
         memory=_memory(model, options, int(packed.index.tokens.max()), ranks),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sft_toolkit.errors import UsageError
-from sft_toolkit.packers import ORDERS
+from sft_toolkit.packers import AUTO, ORDERS
 from sft_toolkit.training.schedule import SCHEDULES
 
 
@@ -16,7 +16,8 @@ class Recipe:
 
     steps: optimiser steps, by default those of `epochs`; microbatches: gradient accumulation steps,
     sequences of each rank per optimiser step
-    order, buffer: see sft_toolkit.packers; warmup_ratio, decay_ratio: shares of the steps
+    order, buffer: see sft_toolkit.packers; "auto" is what `choose_order` takes for the packed index
+    warmup_ratio, decay_ratio: shares of the steps
     max_grad_norm: gradients are clipped to it
     weight_decay: of matrices alone; bf16: compute in bfloat16, keep weights and sum gradients in float32
     """
@@ -24,7 +25,7 @@ class Recipe:
     steps: int | None = None
     epochs: int = 1
     microbatches: int = 1
-    order: str = "window"
+    order: str = AUTO
     buffer: int = 256
     seed: int = 0
     learning_rate: float = 2e-5
@@ -37,7 +38,7 @@ class Recipe:
     bf16: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, choices in (("order", self.order, ORDERS), ("schedule", self.schedule, SCHEDULES)):
+        for name, value, choices in (("order", self.order, (AUTO, *ORDERS)), ("schedule", self.schedule, SCHEDULES)):
             if value not in choices:
                 raise UsageError(f"--{name} {value}: unknown", f"choose one of {', '.join(choices)}")
         shares = (("warmup-ratio", self.warmup_ratio), ("decay-ratio", self.decay_ratio))

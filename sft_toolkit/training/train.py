@@ -13,7 +13,7 @@ from transformers.utils import logging
 
 from sft_toolkit.draws import key
 from sft_toolkit.errors import UsageError
-from sft_toolkit.packers import Plan, plan_for
+from sft_toolkit.packers import AUTO, OrderChoice, Plan, choose_order, plan_for
 from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
@@ -62,9 +62,21 @@ def require_work_for_all(packed: PackedFolder, ranks: int) -> None:
         raise UsageError(f"{packed.path}: {len(packed)} sequences for {ranks} ranks", "use fewer ranks")
 
 
+def order_choice(recipe: Recipe, packed: PackedFolder, ranks: int) -> OrderChoice:
+    """What `--order auto` takes: a function of the index, the recipe and the ranks that the run began with."""
+    index = packed.index
+    return choose_order(index.tokens, index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
+
+
+def order_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> str:
+    """The name of the order that the recipe means for these sequences."""
+    return order_choice(recipe, packed, ranks).order if recipe.order == AUTO else recipe.order
+
+
 def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:
     """The plan that a run begins with on `ranks` ranks."""
-    return plan_for(recipe.order, packed.index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
+    order = order_of(recipe, packed, ranks)
+    return plan_for(order, packed.index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
 
 
 def _train(
@@ -73,6 +85,8 @@ def _train(
     recipe = options.recipe
     require_work_for_all(reader.packed, ranks.count)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
+    if ranks.leads and not options.quiet and recipe.order == AUTO:
+        print(f"order {order_choice(recipe, reader.packed, planned_ranks)}", file=sys.stderr)
     order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
     evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
     model = load_sharded(options, config, ranks.mesh)

@@ -25,7 +25,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ([], "a model is needed, and one only; give --model DIR or --init CONFIG"),
         (["--model", "gone"], "gone: does not exist; models are read from the disk, not downloaded"),
         (["--init", "config", "--tokenizer", "gone"], "gone: does not exist"),
-        (["--init", "config", "--order", "sorted"], "--order sorted: unknown; choose one of window, sorted-buffer"),
+        (
+            ["--init", "config", "--order", "sorted"],
+            "--order sorted: unknown; choose one of auto, window, sorted-buffer",
+        ),
         (["--init", "config", "--schedule", "step"], "--schedule step: unknown; choose one of cosine, linear, wsd"),
         (["--init", "config", "--warmup-ratio", "1.5"], "--warmup-ratio 1.5: not in [0, 1)"),
         (["--init", "config", "--learning-rate", "0"], "--learning-rate 0.0: not above 0"),
@@ -52,7 +55,8 @@ def test_a_dry_run_reports_size_steps_tokens_and_memory_and_writes_nothing(run_c
     assert reported["tokens"] == f"{3 * sum(len(one.tokens) for one in documents):,}"
     assert reported["loss tokens"] == f"{3 * sum(sum(one.mask) for one in documents):,}"
     assert reported["steps"] == f"{3 * -(-int(reported['sequences']) // 4)}"
-    assert 0.5 < float(reported["efficiency of the order"]) <= 1
+    assert 0.5 < float(reported["efficiency"]) <= 1
+    assert reported["order"] == "window" and float(reported["design effect (1: random batches)"]) >= 0
     assert not (data / "dry").exists()
 
 
