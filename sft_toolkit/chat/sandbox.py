@@ -6,7 +6,10 @@ a verdict depends on template and record alone, never on time.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
 from datetime import date, datetime, time
+from functools import wraps
 from typing import Any, NoReturn
 
 import jinja2
@@ -23,6 +26,8 @@ _LETTERS_A_BYTE = 100
 _BITS = 20_000
 _BUDGET = "kolibri_budget"
 _DICT_METHODS = frozenset(dir(dict))
+_TAKE_A_WIDTH = ("center", "indent", "wordwrap", "truncate", "batch", "slice", "format", "replace", "round")
+_WIDTHS = re.compile(r"[0-9]{7,}")
 _ADDRESS = " at 0x"
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -69,7 +74,7 @@ class Budget:
 class Environment(ImmutableSandboxedEnvironment):
     """The sandbox. Products and powers go through it: none is worked out while a template compiles."""
 
-    intercepted_binops = frozenset({"**", "*"})
+    intercepted_binops = frozenset({"**", "*", "%"})
 
     def __init__(self, today: date, *extensions: type[Extension]) -> None:
         super().__init__(
@@ -77,6 +82,7 @@ class Environment(ImmutableSandboxedEnvironment):
         )
         del self.globals["lipsum"], self.filters["random"]
         self.filters |= {STEP: _step, KEPT: _kept}
+        self.filters |= {name: _with_bounded_numbers(self.filters[name]) for name in _TAKE_A_WIDTH}
         self.globals["raise_exception"] = _raise
         self.globals["strftime_now"] = datetime.combine(today, time()).strftime
 
@@ -86,6 +92,30 @@ class Environment(ImmutableSandboxedEnvironment):
             return obj[attribute]
         return super().getattr(obj, attribute)
 
+    def call(self, context: Context, called: Any, /, *arguments: Any, **named: Any) -> Any:
+        """Raises TemplateBound for a method of a text that would pad or multiply it beyond all need."""
+        text = getattr(called, "__self__", None)
+        if isinstance(text, str):
+            _require_bounded([*arguments, *named.values()])
+            if called.__name__ == "replace" and len(arguments) > 1:
+                _require_size(len(text) * len(str(arguments[1])))
+            elif called.__name__ == "join" and arguments and isinstance(arguments[0], (list, tuple, str)):
+                _require_size(len(text) * len(arguments[0]))
+        return super().call(context, called, *arguments, **named)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        wrapped = super().wrap_str_format(value)
+        if wrapped is None:
+            return None
+        text = str(value.__self__)
+
+        def bounded(*arguments: Any, **named: Any) -> str:
+            _require_widths(text)
+            _require_bounded([*arguments, *named.values()])
+            return wrapped(*arguments, **named)
+
+        return bounded
+
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Raises TemplateBound for a number or a text of a size that no template needs."""
         if operator == "**" and isinstance(left, int) and isinstance(right, int):
@@ -93,14 +123,47 @@ class Environment(ImmutableSandboxedEnvironment):
         elif isinstance(left, int) and isinstance(right, int):
             bits = left.bit_length() + right.bit_length()
         else:
+            if operator == "%" and isinstance(left, str):
+                _require_widths(left)
+                _require_bounded(right if isinstance(right, (list, tuple)) else [right])
             counts = [factor for factor in (left, right) if isinstance(factor, int)]
             pieces = [len(factor) for factor in (left, right) if isinstance(factor, (str, list, tuple))]
             bits = 0
-            if counts and pieces and counts[0] * pieces[0] > _LETTERS:
-                raise TemplateBound(f"it repeats a text to more than {_LETTERS:,} characters")
+            if operator == "*" and counts and pieces:
+                _require_size(counts[0] * pieces[0])
         if bits > _BITS:
             raise TemplateBound(f"it works out a number of more than {_BITS:,} bits")
         return super().call_binop(context, operator, left, right)
+
+
+def _require_size(length: int) -> None:
+    if length > _LETTERS:
+        raise TemplateBound(f"it repeats a text to more than {_LETTERS:,} characters")
+
+
+def _require_bounded(arguments: Iterable[Any]) -> None:
+    """No number among the arguments may be a width that fills the memory."""
+    for argument in arguments:
+        if isinstance(argument, int):
+            _require_size(argument)
+
+
+def _require_widths(text: str) -> None:
+    for width in _WIDTHS.findall(text):
+        raise TemplateBound(f"it formats to a width of {width[:20]}")
+
+
+def _with_bounded_numbers(called: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(called)
+    def bounded(*arguments: Any, **named: Any) -> Any:
+        _require_bounded([*arguments[1:], *named.values()])
+        if called.__name__ == "do_format":
+            _require_widths(str(arguments[0]))
+        elif called.__name__ == "do_replace" and len(arguments) > 3:
+            _require_size(len(str(arguments[1])) * len(str(arguments[3])))
+        return called(*arguments, **named)
+
+    return bounded
 
 
 def _raise(message: str) -> NoReturn:
