@@ -114,7 +114,8 @@ def _together(names: list[str]) -> str:
 
 def _uses(columns: ColumnsRead) -> list[str]:
     """`COLUMN as USE`, with the number of records where it is not so in all."""
-    shown, kept = [], []
+    shown: list[str] = []
+    kept: list[str] = []
     for column, uses in columns.uses.items():
         for use, records in uses.items():
             part = "" if records == columns.records else f" ({records:,} of {columns.records:,})"

@@ -97,6 +97,14 @@ Map = Annotated[
     _option("--map", text="Read KEY of records from the column or path PATH. Repeatable.", metavar="KEY=PATH"),
 ]
 MapFile = Annotated[Path | None, _option("--map-file", text="TOML file of KEY = PATH for --map.", env="MAP_FILE")]
+Duplicates = Annotated[
+    str,
+    _option(
+        "--duplicates",
+        text="Records that occur again: error where results depend on ids, drop exact repeats, or number (ID#1).",
+        env="DUPLICATES",
+    ),
+]
 OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: reject faulty records.", env="ON_ERROR")]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
@@ -107,6 +115,7 @@ def _reading(
     source_format: SourceFormat = "auto",
     map: Map = None,
     map_file: MapFile = None,
+    duplicates: Duplicates = "error",
     workers: Workers = 0,
     on_error: OnError = "fail",
     config: Config = None,
@@ -118,11 +127,13 @@ def _reading(
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
     from sft_toolkit.running.options import RunOptions
+    from sft_toolkit.running.row_reader import DUPLICATES, RowReader
 
+    require_choice("--duplicates", duplicates, DUPLICATES)
     require_choice("--on-error", on_error, ("fail", "quarantine"))
     return RunOptions(
         inputs=inputs or ["-"],
-        reader=record_reader(map, map_file, source_format),
+        reader=RowReader(record_reader(map, map_file, source_format), duplicates),
         workers=workers,
         quarantine=on_error == "quarantine",
         summary_format=summary_format(quiet, json),
@@ -137,6 +148,7 @@ def _shared(
     source_format: SourceFormat = "auto",
     map: Map = None,
     map_file: MapFile = None,
+    duplicates: Duplicates = "error",
     workers: Workers = 0,
     rows_per_shard: Annotated[
         int, _option("--rows-per-shard", text="Input rows per shard.", env="ROWS_PER_SHARD", min=1)
@@ -168,7 +180,8 @@ def _shared(
         raise UsageError("--force in an array job: each part would wipe out the others'", "empty the folder before it")
     return replace(
         _reading(
-            context, inputs, source_format, map, map_file, workers, on_error, config, quiet, json, progress, debug
+            *(context, inputs, source_format, map, map_file, duplicates, workers, on_error),
+            *(config, quiet, json, progress, debug),
         ),
         output=output,
         rows_per_shard=rows_per_shard,
@@ -210,8 +223,10 @@ def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -
 
     @functools.wraps(command)
     def wrapper(**values: Any) -> None:
-        run = gather(**{name: values[name] for name in gathered})
-        command(run, **{parameter.name: values[parameter.name] for parameter in own})
+        from sft_toolkit.running.repeats import repeats_handled
+
+        with repeats_handled(gather(**{name: values[name] for name in gathered})) as run:
+            command(run, **{parameter.name: values[parameter.name] for parameter in own})
 
     del wrapper.__wrapped__
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

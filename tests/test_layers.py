@@ -58,7 +58,7 @@ ALLOWED = {
     "stages.grade": {"ground", "labelers", "shards", "running", "teachers"},
     "stages.pack": {"ground", "packers", "shards", "running"},
     "stages": {"ground", "labelers", "tool_calls", "formats.dialects", "chat", "shards", "running", "teachers"},
-    "stages.mix": {"ground", "formats", "shards", "running", "stages"},
+    "stages.mix": {"ground", "shards", "running", "stages"},
     "souping": {"ground", "shards"},
     "training": {"ground", "packers", "chat", "shards", "souping"},
     "mergemix": {"ground", "labelers", "shards", "running", "souping", "training"},

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options
 from sft_toolkit.running.passes import no_records
+from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
 from sft_toolkit.stage import Counters, StageOptions
@@ -132,7 +132,7 @@ def stated_options(stage: StageOptions, run: RunOptions) -> dict[str, Any]:
     """
     computed = {name: (value, None) for name, value in stage.options().items()}
     of_run = {name: option for name, option in _plain_fields(run).items() if name in _STATED_OF_RUN}
-    usual = RecordReader().to_json()
+    usual = RowReader().to_json()
     of_reader = {name: (value, usual[name]) for name, value in run.reader.to_json().items()}
     found = {**computed, **_plain_fields(stage), **of_reader, **of_run}
     return {

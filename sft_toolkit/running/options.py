@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.drivers import run_ordered
+from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.sources import STDIN
 from sft_toolkit.stage import Counters, Progress
 
@@ -29,7 +29,7 @@ class RunOptions:
     inputs: list[str] = field(default_factory=lambda: [STDIN])
     stdin_copy: Path | None = None
     output: str = STDIN
-    reader: RecordReader = field(default_factory=RecordReader)
+    reader: RowReader = field(default_factory=RowReader)
     workers: int = 0
     rows_per_shard: int = ROWS_PER_SHARD
     part: tuple[int, int] = (0, 1)

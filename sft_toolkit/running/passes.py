@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.formats import RecordReader
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.running.options import RunOptions
-from sft_toolkit.shards.segments import Row
+from sft_toolkit.running.row_reader import RowReader
+from sft_toolkit.shards.ids import RepeatedId
 from sft_toolkit.shards.sources import Block, Source, copy_stdin
 from sft_toolkit.stage import Counters, Outcome
 
 _BATCH_ROWS = 256
 _BATCH_BYTES = 16 << 20
 DRY_RUN_ROWS = 256
+_ROWS_AT_ONCE = 4096
 
 Measured = TypeVar("Measured")
 Batches = Iterator[list[Conversation]]
@@ -31,11 +32,14 @@ Batches = Iterator[list[Conversation]]
 @contextmanager
 def readable_twice(run: RunOptions, rows: int = sys.maxsize) -> Iterator[RunOptions]:
     """The run, with a temporary copy of the first `rows` of standard input where it reads that: for two passes."""
-    if Source(run.inputs).repeatable:
-        yield run
+    if _is_there(run):
+        with naming_repeats(run):
+            yield run
         return
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        yield replace(run, stdin_copy=copy_stdin(Path(folder), rows))
+        kept = replace(run, stdin_copy=copy_stdin(Path(folder), rows))
+        with naming_repeats(kept):
+            yield kept
 
 
 def input_blocks(run: RunOptions, spool: Path) -> Iterator[Block]:
@@ -65,7 +69,7 @@ def measure_blocks(
 
 
 def _measure_block(
-    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, reader: RecordReader, block: Block
+    measure: Callable[[Batches, Outcome], Measured], quarantine: bool, reader: RowReader, block: Block
 ) -> tuple[Measured, Counters]:
     outcome = Outcome(quarantine)
     measured = measure(read_batches(block, outcome, reader), outcome)
@@ -73,13 +77,13 @@ def _measure_block(
     return measured, outcome.counters
 
 
-def read_batches(block: Block, outcome: Outcome, reader: RecordReader) -> Batches:
+def read_batches(block: Block, outcome: Outcome, reader: RowReader) -> Batches:
     """The block's conversations in bounded batches; rows that cannot be read are reported to `outcome`."""
     batch: list[Conversation] = []
     size = 0
     for row in block.read():
         outcome.counters.records_in += 1
-        conversations = _parsed(row, outcome, reader)
+        conversations = reader.read(row, outcome)
         if not conversations:
             continue
         batch += conversations
@@ -91,21 +95,35 @@ def read_batches(block: Block, outcome: Outcome, reader: RecordReader) -> Batche
         yield batch
 
 
-def _parsed(row: Row, outcome: Outcome, reader: RecordReader) -> list[Conversation]:
-    try:
-        if row.error is not None:
-            raise row.error
-        conversations = reader.read(row.record, row.padded)
-    except RecordError as error:
-        outcome.unreadable(row.origin, error, row.record)
-        return []
-    for conversation in conversations:
-        conversation.origin = row.origin
-        for note in conversation.notes:
-            outcome.note(note)
-    return conversations
-
-
 def no_records(run: RunOptions) -> ToolkitError:
     """The error for inputs without a single record."""
     return ToolkitError(f"{', '.join(run.inputs)}: no records", "is the input empty?")
+
+
+@contextmanager
+def naming_repeats(run: RunOptions) -> Iterator[None]:
+    """Say in which lines the id stands that a ledger has seen twice, where the inputs can be read again."""
+    try:
+        yield
+    except RepeatedId as error:
+        places = _places(error.identity, run) if _is_there(run) else []
+        where = f"{places[1]}: " if len(places) > 1 else ""
+        first = f", first at {places[0]}" if places else ""
+        raise ToolkitError(f"{where}record id {error.identity!r} occurs more than once{first}", error.hint) from error
+
+
+def _is_there(run: RunOptions) -> bool:
+    return run.stdin_copy is not None or Source(run.inputs).repeatable
+
+
+def _places(identity: str, run: RunOptions) -> list[str]:
+    """Where the first two records of that id stand."""
+    found: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        for block in Source(run.inputs, run.stdin_copy).blocks(_ROWS_AT_ONCE, Path(spool)):
+            for batch in read_batches(block, Outcome(quarantine=True), run.reader):
+                found += [conversation.origin for conversation in batch if conversation.id == identity]
+            block.discard()
+            if len(found) > 1:
+                break
+    return found

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.formats import RecordReader
 from sft_toolkit.running.folder_writer import FolderWork, fingerprint, write_folder
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options, check_stream_options
-from sft_toolkit.running.passes import input_blocks, no_records, read_batches
+from sft_toolkit.running.passes import input_blocks, naming_repeats, no_records, read_batches
+from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.atomic import write_text
 from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.jsonl import encode_row, open_sink
@@ -39,9 +39,8 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     if run.dry_run:
         return _dry_run(stage, run)
     source = Source(run.inputs, run.stdin_copy)
-    if not run.to_folder:
-        return _run_to_stream(stage, run, source)
-    return write_folder(_StageWork(stage, run, source))
+    with naming_repeats(run):
+        return write_folder(_StageWork(stage, run, source)) if run.to_folder else _run_to_stream(stage, run, source)
 
 
 def require_output(run: RunOptions, *, known: bool) -> None:
@@ -73,7 +72,7 @@ def forget_output(stage: Stage, run: RunOptions) -> None:
     OutputFolder(Path(run.output)).forget(_fingerprint(stage, run), run.part)
 
 
-def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RecordReader) -> Iterator[Any]:
+def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RowReader) -> Iterator[Any]:
     for batch in read_batches(block, outcome, reader):
         for row in stage.process(batch, outcome):
             outcome.counters.records_out += 1
@@ -81,7 +80,7 @@ def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RecordReader) ->
 
 
 def _block_to_shard(
-    stage: Stage, folder: OutputFolder, quarantine: bool, reader: RecordReader, block: Block
+    stage: Stage, folder: OutputFolder, quarantine: bool, reader: RowReader, block: Block
 ) -> BlockReport:
     outcome = Outcome(quarantine)
     path = folder.shard_path(block.index)
@@ -133,7 +132,7 @@ class _Lines:
     rejections: list[Rejection]
 
 
-def _block_to_lines(stage: Stage, quarantine: bool, reader: RecordReader, block: Block) -> _Lines:
+def _block_to_lines(stage: Stage, quarantine: bool, reader: RowReader, block: Block) -> _Lines:
     outcome = Outcome(quarantine)
     lines, ids = [], []
     for row in _rows(stage, block, outcome, reader):

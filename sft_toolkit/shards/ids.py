@@ -6,11 +6,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.shards.segments import open_arrow
+
+
+class RepeatedId(ToolkitError):
+    """An id that occurs twice where results depend on ids."""
+
+    def __init__(self, identity: str) -> None:
+        super().__init__(
+            f"record id {identity!r} occurs more than once",
+            "--duplicates drop leaves out exact repeats, --duplicates number makes ids unique",
+        )
+        self.identity = identity
+
+    def __reduce__(self) -> tuple[type[RepeatedId], tuple[str]]:  # type: ignore[override]
+        return type(self), (self.identity,)
 
 
 class IdLedger:
@@ -23,21 +38,25 @@ class IdLedger:
         self._runs: list[np.ndarray] = []
 
     def add(self, ids: Sequence[str]) -> None:
-        """Add the ids of one block. Raises ToolkitError naming the first id that was there before."""
+        """Add the ids of one block. Raises RepeatedId naming the first id that was there before."""
         hashes = np.fromiter((xxhash.xxh3_64_intdigest(text.encode()) for text in ids), np.uint64, len(ids))
+        repeated = np.flatnonzero(self.seen(hashes))
+        if len(repeated):
+            raise RepeatedId(ids[int(repeated[0])])
+
+    def seen(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Add the hashes of one block; True for those that were there before, in this block or an earlier one."""
         order = np.argsort(hashes, kind="stable")
         run = hashes[order]
         repeated = order[1:][run[1:] == run[:-1]]
         for earlier in self._runs:
             places = np.minimum(np.searchsorted(earlier, run), len(earlier) - 1)
             repeated = np.concatenate([repeated, order[earlier[places] == run]])
-        if len(repeated):
-            raise ToolkitError(
-                f"record id {ids[int(repeated.min())]!r} occurs more than once",
-                "draws depend on ids: make them unique (records without one get it from their content: remove repeats)",
-            )
+        found = np.zeros(len(hashes), np.bool_)
+        found[repeated] = True
         if len(run):
             self._merge(run)
+        return found
 
     def _merge(self, run: np.ndarray) -> None:
         while self._runs and len(self._runs[-1]) <= len(run):

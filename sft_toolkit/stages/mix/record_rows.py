@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats import RecordReader
 from sft_toolkit.json_text import encode
 from sft_toolkit.running.passes import read_batches
+from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.schemas import RECORDS
 from sft_toolkit.shards.sources import Block
 from sft_toolkit.stage import Outcome
@@ -81,7 +81,7 @@ class RecordRows:
     mixture: Mixture
     seed: int
     measure: Measure
-    reader: RecordReader
+    reader: RowReader
     stamp: dict[str, Any]
 
     @property
