@@ -1,8 +1,10 @@
 """Attention within each document of a packed sequence: linear memory, and no mask to be left out.
 
 A boolean mask over 262,144 tokens would be 69 GB. On CUDA all documents go through one variable-length flash kernel, on
-CPU through one causal call a document. transformers passes `cu_seq_lens_q` down to the function as it is given to the
-model, and builds no mask for an implementation whose name it does not know.
+CPU through one causal call a document, or where a window is shorter than the document, one call a stretch of queries.
+Soft caps and attention sinks are computed in plain torch (`explicit_attention`), on either. transformers passes
+`cu_seq_lens_q` down to the function as it is given to the model, and builds no mask for an implementation whose name it
+does not know.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.explicit_attention import explicit_attention, stretches, within_window
 
 ATTENTION = "kolibri_documents"
-_UNSUPPORTED = ("sliding_window", "softcap", "s_aux")
+_UNSUPPORTED = ("position_bias",)
 _WIDTH_STEP, _GREATEST_WIDTH = 8, 256
 """Widths of heads that the flash kernel takes: one for queries, keys and values, a multiple, and at most that."""
 
@@ -38,38 +41,74 @@ def document_attention(
     dropout: float = 0.0,
     cu_seq_lens_q: Tensor | None = None,
     max_length_q: int | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **features: Any,
 ) -> tuple[Tensor, None]:
     """Causal attention within documents, as transformers calls it.
 
-    query: [1, heads, T, D]; key, value: [1, groups, T, D]; cu_seq_lens_q: int32[documents + 1]
-    Returns [1, T, heads, D]. Raises ToolkitError where the model needs what this cannot do, ValueError without
-    boundaries or with a mask, which it would have to ignore.
+    query: [1, heads, T, D]; key, value: [1, groups, T, D]; cu_seq_lens_q: int32[documents + 1];
+    sliding_window: keys that a query sees, its own included; softcap: scores s become softcap * tanh(s / softcap);
+    s_aux: [heads], the score of a key without value (attention sink)
+    Returns [1, T, heads, D]. Raises ToolkitError where the model needs what this cannot do, without boundaries, and
+    with a mask, which it would have to ignore.
     """
-    if wanted := [name for name in _UNSUPPORTED if features.get(name) is not None] + ["dropout"] * (dropout > 0):
+    refused = [name for name in _UNSUPPORTED if features.get(name) is not None] + ["dropout"] * (dropout > 0)
+    if wanted := refused + ["both directions"] * (features.get("is_causal") is False):
         raise ToolkitError(f"{type(module).__name__}: attention with {wanted[0]} is not supported")
-    if cu_seq_lens_q is None or max_length_q is None or attention_mask is not None or len(query) != 1:
-        raise ValueError("pass one row, cu_seq_lens_q and max_length_q, and no attention_mask")
+    if attention_mask is not None:
+        raise ToolkitError(f"{type(module).__name__}: attention with a mask of its own is not supported")
+    if cu_seq_lens_q is None or max_length_q is None or len(query) != 1:
+        raise ToolkitError(
+            f"{type(module).__name__}: boundaries of documents do not reach its attention",
+            "give the model one row, cu_seq_lens_q and max_length_q",
+        )
+    longest = int(max_length_q)
+    window = sliding_window if sliding_window is not None and sliding_window < longest else None
     grouped = query.size(1) != key.size(1)
-    if query.is_cuda:
-        return _flash(query, key, value, cu_seq_lens_q, int(max_length_q), scaling, grouped), None
-    bounds = cu_seq_lens_q.tolist()
-    documents = [
+    if softcap is None and s_aux is None and query.is_cuda:
+        return _flash(query, key, value, cu_seq_lens_q, longest, scaling, grouped, window), None
+    documents = []
+    for begin, end in pairwise(cu_seq_lens_q.tolist()):
+        states = query[:, :, begin:end], key[:, :, begin:end], value[:, :, begin:end]
+        if softcap is None and s_aux is None:
+            documents.append(_one_document(*states, scaling, grouped, window))
+        else:
+            documents.append(explicit_attention(*states, scaling, window, softcap, s_aux))
+    return torch.cat(documents, dim=2).transpose(1, 2).contiguous(), None
+
+
+def _one_document(
+    query: Tensor, key: Tensor, value: Tensor, scaling: float | None, grouped: bool, window: int | None
+) -> Tensor:
+    """[1, heads, n, D] of one document's states."""
+    tokens = query.size(2)
+    if window is None or window >= tokens:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scaling, enable_gqa=grouped)
+    parts = [
         F.scaled_dot_product_attention(
             query[:, :, begin:end],
-            key[:, :, begin:end],
-            value[:, :, begin:end],
-            is_causal=True,
+            key[:, :, first:end],
+            value[:, :, first:end],
+            attn_mask=within_window(begin, end, first, window, query.device),
             scale=scaling,
             enable_gqa=grouped,
         )
-        for begin, end in pairwise(bounds)
+        for begin, end, first in stretches(tokens, window)
     ]
-    return torch.cat(documents, dim=2).transpose(1, 2), None
+    return torch.cat(parts, dim=2)
 
 
 def _flash(
-    query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int, scaling: float | None, grouped: bool
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bounds: Tensor,
+    longest: int,
+    scaling: float | None,
+    grouped: bool,
+    window: int | None,
 ) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
@@ -83,9 +122,9 @@ def _flash(
         )
     tokens_first = (_widened(states[0].transpose(0, 1), width) for states in (query, key, value))
     scale = own**-0.5 if scaling is None else scaling
-    out = varlen_attn(
-        *tokens_first, bounds, bounds, longest, longest, scale=scale, window_size=(-1, 0), enable_gqa=grouped
-    )
+    seen = (-1 if window is None else window - 1, 0)  # keys before and after a query's own
+    lengths = bounds, bounds, longest, longest
+    out = varlen_attn(*tokens_first, *lengths, scale=scale, window_size=seen, enable_gqa=grouped)
     return out[None, ..., :result]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import require_no_dropout, require_supported
+from sft_toolkit.training.isolation import require_no_dropout
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config
 from sft_toolkit.training.options import TrainOptions
@@ -56,10 +56,9 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     """Raises ToolkitError and UsageError for data or a model that training would refuse for the same reason."""
     recipe, packed = options.recipe, PackedFolder(options.packed)
     config = read_config(options.source)
-    require_supported(config)
     require_no_dropout(config)
     require_work_for_all(packed, ranks)
-    model = empty_model(config)
+    model = empty_model(config, attention=None)
     flops = Flops.of(model)
     work = flops.of_sequences(packed.index)
     order = order_of(recipe, packed, ranks)
@@ -105,7 +104,9 @@ def _activations_per_token(config: Any) -> int:
     attention's result and its copy; four for the gated feed-forward.
     """
     head_width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    attention = head_width * (6 * config.num_attention_heads + 5 * config.num_key_value_heads)
+    groups = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    attention = head_width * (6 * config.num_attention_heads + 5 * groups)
+    dense = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * config.hidden_size
     experts = getattr(config, "num_experts_per_tok", None)
-    inner = experts * getattr(config, "moe_intermediate_size", config.intermediate_size) if experts else None
-    return 6 * config.hidden_size + attention + 4 * (inner or config.intermediate_size)
+    inner = experts * getattr(config, "moe_intermediate_size", dense) if experts else None
+    return 6 * config.hidden_size + attention + 4 * (inner or dense)

@@ -27,7 +27,8 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
     if not ranks.leads:
         return
     dtype = (config.dtype if source.checkpoint else None) or torch.float32
-    blank = empty_model(config, dtype)  # some tensors of some models are float32 in a bfloat16 checkpoint
+    # some tensors of some models are float32 in a bfloat16 checkpoint
+    blank = empty_model(config, dtype, attention=None)
     weights = {name: gathered[name].to(tensor.dtype) for name, tensor in blank.state_dict().items()}
     partial = folder.with_name(f"{folder.name}.partial")
     for leftover in (partial, folder):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from accelerate import init_empty_weights
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
@@ -24,26 +25,53 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.training.attention import ATTENTION, register_attention
 from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.head import head_of
 from sft_toolkit.training.loss import summed_cross_entropy
 from sft_toolkit.training.options import ModelSource, TrainOptions
 
+_NO_CODE = {"trust_remote_code": False}
+"""A folder's own Python files are never run, nor is anyone asked whether they may be."""
+
 
 class PackedModel(nn.Module):
-    """A causal LM whose forward takes a packed batch and returns the sum of its losses, without making logits."""
+    """A causal LM whose forward takes a packed batch and returns the sum of its losses, without making logits.
 
-    def __init__(self, causal_lm: Any) -> None:
+    apart: documents go through the model one after the other, by the attention of transformers: for models that
+    would let packed documents see one another
+    """
+
+    def __init__(self, causal_lm: Any, *, apart: bool = False) -> None:
         super().__init__()
         self.causal_lm = causal_lm
+        self.apart = apart
 
     def forward(self, batch: Batch) -> Tensor:
         """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
-        hidden = self.causal_lm.base_model(**batch.inputs, use_cache=False).last_hidden_state[0]
-        head = self.causal_lm.get_output_embeddings().weight
-        return summed_cross_entropy(hidden.to(head.dtype), head, batch.predictors, batch.targets)
+        hidden = self._hidden_apart(batch) if self.apart else self._hidden(**batch.inputs)
+        head = head_of(self.causal_lm)
+        return summed_cross_entropy(hidden.to(head.weight.dtype), head, batch.predictors, batch.targets)
 
     def logits(self, **inputs: Any) -> Tensor:
         """What the causal LM itself makes of these inputs: [1, T, V]."""
         return self.causal_lm(**inputs, use_cache=False).logits
+
+    def logits_of(self, hidden: Tensor) -> Tensor:
+        """What the loss is made of, for hidden states [n, H] of the last layer: [n, V]."""
+        head = head_of(self.causal_lm)
+        return head.logits(hidden.to(head.weight.dtype))
+
+    def _hidden(self, **inputs: Any) -> Tensor:
+        return self.causal_lm.base_model(**inputs, use_cache=False).last_hidden_state[0]
+
+    def _hidden_apart(self, batch: Batch) -> Tensor:
+        """Every rank makes as many passes as the one with the most documents: layers are gathered in each."""
+        input_ids, bounds = batch.inputs["input_ids"], batch.inputs["cu_seq_lens_q"]
+        passes = torch.tensor(len(bounds) - 1, device=input_ids.device)
+        if dist.is_initialized():
+            dist.all_reduce(passes, dist.ReduceOp.MAX)
+        documents = [*input_ids.split(bounds.diff().tolist(), dim=1)]
+        documents += [input_ids[:, :1]] * (int(passes) - len(documents))
+        return torch.cat([self._hidden(input_ids=document) for document in documents])
 
 
 @contextmanager
@@ -61,21 +89,26 @@ def without_gradients(model: PackedModel) -> Iterator[None]:
 def read_config(source: ModelSource) -> PreTrainedConfig:
     """Raises ToolkitError where transformers cannot read it."""
     with _explained(source.path):
-        return AutoConfig.from_pretrained(**located(source.path))
+        return AutoConfig.from_pretrained(**located(source.path), **_NO_CODE)
 
 
-def empty_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Any:
-    """The model on the meta device, but for buffers, which its configuration determines."""
+def empty_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, attention: str | None = ATTENTION) -> Any:
+    """The model on the meta device, but for buffers, which its configuration determines.
+
+    attention: None for the one that transformers chooses
+    """
     register_attention()
     own = deepcopy(config)  # transformers writes dtype and attention into what it is given
     with _explained(config.name_or_path), init_empty_weights(include_buffers=False):
-        return AutoModelForCausalLM.from_config(own, dtype=dtype, attn_implementation=ATTENTION)
+        return AutoModelForCausalLM.from_config(own, dtype=dtype, attn_implementation=attention, **_NO_CODE)
 
 
-def load_sharded(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh) -> PackedModel:
-    """Build the model sharded over `mesh` and fill it; collective."""
+def load_sharded(
+    options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh, *, apart: bool = False
+) -> PackedModel:
+    """Build the model sharded over `mesh` and fill it; collective. apart: see PackedModel."""
     weights = _read_weights(options, config) if mesh.get_rank() == 0 else {}
-    model = PackedModel(empty_model(config))
+    model = PackedModel(empty_model(config, attention=None if apart else ATTENTION), apart=apart)
     model.causal_lm.tie_weights()
     _shard(model, options, mesh)
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
@@ -117,13 +150,13 @@ def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> dict[str, 
         return _from_checkpoint(source.path, config, dtype="auto").state_dict()
     with _explained(source.path):
         torch.manual_seed(options.recipe.seed)
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32).state_dict()
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, **_NO_CODE).state_dict()
 
 
 def _from_checkpoint(path: Path, config: PreTrainedConfig, **wishes: Any) -> Any:
     with _explained(path):
         model, found = AutoModelForCausalLM.from_pretrained(
-            **located(path), config=config, output_loading_info=True, **wishes
+            **located(path), config=config, output_loading_info=True, **_NO_CODE, **wishes
         )
     if missing := sorted(found["missing_keys"]):
         raise ToolkitError(f"{path}: has no weights for {missing[0]}", "is the checkpoint complete?")
@@ -144,7 +177,8 @@ def _shard(model: PackedModel, options: TrainOptions, mesh: DeviceMesh) -> None:
     if causal_lm.get_input_embeddings().weight is not causal_lm.get_output_embeddings().weight:
         fully_shard(causal_lm.get_input_embeddings(), mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=False)
-    register_fsdp_forward_method(model, "logits")
+    for method in ("logits", "logits_of"):
+        register_fsdp_forward_method(model, method)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
@@ -157,4 +191,7 @@ def _explained(place: Path | str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, ImportError, RuntimeError) as fault:
+        if "trust_remote_code" in str(fault):
+            message = f"{place}: its model is defined by Python files of its own, which are never run"
+            raise ToolkitError(message, "use a model type that transformers itself holds") from fault
         raise ToolkitError(f"{place}: transformers cannot load it: {fault}") from fault

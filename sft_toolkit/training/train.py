@@ -18,7 +18,7 @@ from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
+from sft_toolkit.training.isolation import packing_fault, require_known_head, require_no_dropout
 from sft_toolkit.training.model import PackedModel, load_sharded, read_config
 from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
@@ -41,7 +41,6 @@ def train(options: TrainOptions) -> None:
     logging.disable_progress_bar()
     with joined_ranks() as ranks, ExitStack() as held:
         config = read_config(options.source)
-        require_supported(config)
         require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
         folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
@@ -89,8 +88,7 @@ def _train(
         print(f"order {order_choice(recipe, reader.packed, planned_ranks)}", file=sys.stderr)
     order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
     evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
-    model = load_sharded(options, config, ranks.mesh)
-    require_isolation(model, bf16=recipe.bf16, device=ranks.device)
+    model = _load(options, config, ranks)
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
     figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed.index))
     trainer = Trainer(options, ranks, model, reader, order, figures)
@@ -106,6 +104,20 @@ def _train(
     finally:
         for report in reports:
             report.close()
+    return model
+
+
+def _load(options: TrainOptions, config: PreTrainedConfig, ranks: Ranks) -> PackedModel:
+    """The model as it trains documents exactly: packed where that changes nothing, else one after the other."""
+    bf16 = options.recipe.bf16
+    model = load_sharded(options, config, ranks.mesh)
+    fault = packing_fault(model, bf16=bf16, device=ranks.device)
+    if fault is not None:
+        if ranks.leads and not options.quiet:
+            slower = "documents go through the model one after the other, which is exact and slower"
+            print(f"warning: {config.model_type}: {fault}: {slower}", file=sys.stderr)
+        model = load_sharded(options, config, ranks.mesh, apart=True)
+    require_known_head(model, bf16=bf16, device=ranks.device)
     return model
 
 

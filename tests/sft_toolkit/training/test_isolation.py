@@ -1,87 +1,174 @@
-"""Packed documents are trained as they would be alone, or the model is refused."""
+"""Documents are trained as they would be alone: packed, or one after the other; a head that is not known is refused."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import (
-    AutoModelForCausalLM,
-    BloomConfig,
-    CohereConfig,
-    Gemma2Config,
-    GPT2Config,
-    GraniteConfig,
-    Mamba2Config,
-    MistralConfig,
-    PreTrainedConfig,
-)
+from torch import Tensor
+from transformers import CONFIG_MAPPING, AutoConfig, AutoModelForCausalLM, GPT2Config, GraniteConfig, PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.training.isolation import require_isolation, require_no_dropout, require_supported
-from sft_toolkit.training.model import PackedModel, load_sharded, read_config
+from sft_toolkit.training import isolation
+from sft_toolkit.training.attention import ATTENTION
+from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.head import head_of
+from sft_toolkit.training.isolation import packing_fault, require_known_head, require_no_dropout
+from sft_toolkit.training.model import PackedModel, load_sharded, read_config, without_gradients
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.processes import Ranks
-from sft_toolkit.training.reader import Reader
-from sft_toolkit.training.sequences import PackedFolder
+from tests.conftest import ROOT
 from tests.sft_toolkit.training.tiny import tiny_config
 
+_CASES = ROOT / "tests" / "cases" / "trainer"
 _SMALL = {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "max_position_embeddings": 512}
-_ATTENTION = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "head_dim": 16}
+_ATTENTION = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "head_dim": 16}
+_WINDOW = {"sliding_window": 17, "layer_types": ["sliding_attention", "full_attention"]}
+_GPT = {"vocab_size": 256, "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 512}
+_GPT_OFF = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+_EQUAL_HEADS = {"num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 96}
+_MAMBA = {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2, "num_heads": 8, "head_dim": 16, "n_groups": 1}
+_MPT = {"vocab_size": 256, "d_model": 64, "n_heads": 4, "n_layers": 2, "max_seq_len": 512}
+_EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
+
+PACKED: dict[str, dict[str, Any]] = {
+    "qwen3": {**_SMALL, **_ATTENTION},
+    "qwen3_moe": {**_SMALL, **_ATTENTION, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
+    "gpt_oss": {**_SMALL, **_ATTENTION, **_EXPERTS, **_WINDOW},
+    "gemma2": {**_SMALL, **_ATTENTION, **_WINDOW, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.0},
+    "gemma3_text": {**_SMALL, **_ATTENTION, **_WINDOW},
+    "mistral": {**_SMALL, **_ATTENTION, "sliding_window": 17},
+    "olmo3": {**_SMALL, **_ATTENTION, **_WINDOW},
+    "cohere2": {**_SMALL, **_ATTENTION, **_WINDOW, "logit_scale": 0.25},
+    "exaone4": {**_SMALL, **_ATTENTION, **_WINDOW},
+    "granite": {**_SMALL, **_ATTENTION, "logits_scaling": 8.0},
+    "nanochat": {**_SMALL, **_EQUAL_HEADS, "final_logit_softcapping": 3.0},
+    "phi": {**_SMALL, **_EQUAL_HEADS, "resid_pdrop": 0.0},
+    "gpt2": {**_GPT, **_GPT_OFF},
+    "gptj": {**_GPT, **_GPT_OFF, "rotary_dim": 8},
+    "codegen": {**_GPT, **_GPT_OFF, "rotary_dim": 8},
+    "jetmoe": {**_SMALL, "num_key_value_heads": 2, "kv_channels": 16, "intermediate_size": 96, **_EXPERTS},
+}
+APART: dict[str, tuple[dict[str, Any], str]] = {
+    "mamba2": (_MAMBA, "2 of 2 layers do not attend through transformers' attention interface"),
+    "bloom": ({"vocab_size": 256, "hidden_size": 64, "n_layer": 2, "n_head": 4}, "2 of 2 layers do not attend"),
+    "stablelm": ({**_SMALL, **_EQUAL_HEADS}, "boundaries"),
+    "doge": ({**_SMALL, **_ATTENTION}, "attention with a mask of its own is not supported"),
+    "mpt": (_MPT, r"fails on packed documents \(AttributeError\)"),
+}
+
+
+def config_of(family: str, options: dict[str, Any]) -> PreTrainedConfig:
+    given = _CASES / f"{family}_tiny_config.json"
+    config = AutoConfig.from_pretrained(given) if given.exists() else CONFIG_MAPPING[family](**options)
+    for name in ("attention_dropout", "hidden_dropout"):
+        if hasattr(config, name):
+            setattr(config, name, 0.0)
+    return config
 
 
 def loaded(
-    config: PreTrainedConfig, folder: Path, ranks: Ranks, checkpoint: bool = False, recipe: Recipe | None = None
+    config: PreTrainedConfig, folder: Path, ranks: Ranks, *, apart: bool = False, recipe: Recipe | None = None
 ) -> PackedModel:
-    """The model of a configuration, or of a checkpoint with its random weights, as training loads it."""
-    config.save_pretrained(folder)
-    if checkpoint:
-        torch.manual_seed(1)
-        AutoModelForCausalLM.from_config(config).save_pretrained(folder)
-    source = ModelSource(checkpoint=folder) if checkpoint else ModelSource(init=folder)
-    options = TrainOptions(packed=folder, output=folder, source=source, recipe=recipe or Recipe())
-    return load_sharded(options, read_config(source), ranks.mesh)
-
-
-@pytest.mark.parametrize("family", ["qwen3", "llama", "qwen3_moe"])
-@pytest.mark.parametrize("tied", [False, True])
-def test_packed_logits_and_loss_are_those_of_each_document_alone(
-    family: str, tied: bool, packed: Path, tmp_path: Path, ranks: Ranks
-) -> None:
-    model = loaded(tiny_config(family, tied), tmp_path, ranks, checkpoint=True)
-    assert require_isolation(model, bf16=False, device=ranks.device).logits <= 2e-6
-    plain = AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="eager")
-    reader = Reader.of(PackedFolder(packed), plain.config, ranks.device)
-    batch = reader.batch(0)
-    sequence = reader.packed.sequence(0)
+    """A checkpoint with random weights, biases and sinks too, as training loads it."""
+    torch.manual_seed(1)
+    model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
-        logits, loss = model.logits(**batch.inputs)[0], model(batch)
-        documents = batch.inputs["input_ids"].split(sequence.lengths.tolist(), dim=1)
-        alone = [plain(input_ids=document).logits[0] for document in documents]
-    assert len(documents) > 1
-    assert (logits - torch.cat(alone)).abs().max().item() <= 2e-6
-    labels = torch.where(torch.from_numpy(sequence.loss_mask), batch.inputs["input_ids"][0], -100)
-    expected = sum(
-        F.cross_entropy(part[:-1], wanted[1:], reduction="sum", ignore_index=-100).item()
-        for part, wanted in zip(alone, labels.split(sequence.lengths.tolist()), strict=True)
-        if len(wanted) > 1
-    )
+        for name, parameter in model.named_parameters():
+            if name.endswith(("lm_head.bias", "sinks")):
+                parameter.normal_()
+            elif parameter.ndim > 1:
+                parameter.mul_(4)
+    model.save_pretrained(folder)
+    source = ModelSource(checkpoint=folder)
+    options = TrainOptions(packed=folder, output=folder, source=source, recipe=recipe or Recipe())
+    return load_sharded(options, read_config(source), ranks.mesh, apart=apart)
+
+
+def reference(folder: Path, batch: Batch) -> tuple[float, dict[str, Tensor]]:
+    """Loss and gradients of plain transformers, a document at a time, by its eager attention."""
+    plain = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    total = 0.0
+    ids, ends = batch.inputs["input_ids"], batch.inputs["cu_seq_lens_q"].tolist()
+    for begin, end in pairwise(ends):
+        wanted = batch.predictors[(batch.predictors >= begin) & (batch.predictors < end)] - begin
+        logits = plain(input_ids=ids[:, begin:end], use_cache=False).logits[0].float()
+        loss = F.cross_entropy(logits[wanted], ids[0, begin + wanted + 1], reduction="sum")
+        loss.backward()
+        total += loss.item()
+    return total, {name: one.grad for name, one in plain.named_parameters() if one.grad is not None}
+
+
+def require_reference(model: PackedModel, folder: Path) -> None:
+    batch = Batch.of(isolation._probe(256))
+    expected, gradients = reference(folder, batch)
+    loss = model(batch)
+    loss.backward()
     assert loss.item() == pytest.approx(expected, rel=1e-6)
+    found = {name: one.grad.full_tensor() for name, one in model.causal_lm.named_parameters() if one.grad is not None}
+    whole = torch.cat([gradient.flatten() for gradient in gradients.values()]).norm()
+    difference = torch.cat([(found[name] - gradient).flatten() for name, gradient in gradients.items()]).norm()
+    assert (difference / whole).item() <= 1e-5
 
 
+@pytest.mark.parametrize("family", ["kolibri1", *PACKED])
+def test_packed_loss_and_gradient_are_those_of_plain_transformers(family: str, tmp_path: Path, ranks: Ranks) -> None:
+    model = loaded(config_of(family, PACKED.get(family, {})), tmp_path, ranks)
+    assert packing_fault(model, bf16=False, device=ranks.device) is None
+    require_known_head(model, bf16=False, device=ranks.device)
+    require_reference(model, tmp_path)
+
+
+@pytest.mark.parametrize("family", ["nemotron", *APART])
+def test_what_packing_would_change_trains_one_document_after_the_other(
+    family: str, tmp_path: Path, ranks: Ranks
+) -> None:
+    options, reason = APART.get(family, ({}, "boundaries"))
+    config = config_of(family, options)
+    fault = packing_fault(loaded(config, tmp_path, ranks), bf16=False, device=ranks.device)
+    assert fault is not None
+    assert re.search(reason, fault)
+    model = loaded(config, tmp_path, ranks, apart=True)
+    require_known_head(model, bf16=False, device=ranks.device)
+    require_reference(model, tmp_path)
+
+
+@pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        (MistralConfig(**_SMALL, **_ATTENTION, sliding_window=64), "mistral: sliding_attention is not supported"),
-        (Gemma2Config(**_SMALL, **_ATTENTION), "gemma2: sliding_attention is not supported"),
-    ],
+    ("family", "hidden"), [("phi", "bias"), ("nanochat", "final_logit_softcapping"), ("granite", "logits_scaling")]
 )
-def test_attention_that_does_not_reach_the_whole_document_is_refused(config: PreTrainedConfig, reason: str) -> None:
-    with pytest.raises(ToolkitError, match=reason):
-        require_supported(config)
+def test_a_head_that_does_more_than_the_loss_knows_is_refused(
+    family: str, hidden: str, bf16: bool, tmp_path: Path, ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded(config_of(family, PACKED[family]), tmp_path, ranks, recipe=Recipe(bf16=bf16))
+    require_known_head(model, bf16=bf16, device=ranks.device)
+    default = {"bias": None, "final_logit_softcapping": None, "logits_scaling": 1.0}[hidden]
+    known = "cap" if "cap" in hidden else "bias" if hidden == "bias" else "scale"
+    monkeypatch.setattr(
+        "sft_toolkit.training.model.head_of", lambda causal_lm: replace(head_of(causal_lm), **{known: default})
+    )
+    with pytest.raises(ToolkitError, match=f"{family}: its head makes other logits than the loss is made of"):
+        require_known_head(model, bf16=bf16, device=ranks.device)
+
+
+def test_a_window_that_is_not_passed_on_is_found_out_however_long_it_is(
+    tmp_path: Path, ranks: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loaded(config_of("mistral", {**PACKED["mistral"], "sliding_window": 400}), tmp_path, ranks)
+    assert packing_fault(model, bf16=False, device=ranks.device) is None
+    for layer in model.causal_lm.model.layers:
+        monkeypatch.setattr(
+            layer.self_attn, "config", config_of("mistral", {**PACKED["mistral"], "sliding_window": None})
+        )
+        layer.self_attn.config._attn_implementation = ATTENTION
+    fault = packing_fault(model, bf16=False, device=ranks.device)
+    assert fault == "layers have a sliding window and do not pass it on to their attention"
 
 
 def test_dropout_of_attention_is_refused_before_anything_is_loaded() -> None:
@@ -92,33 +179,6 @@ def test_dropout_of_attention_is_refused_before_anything_is_loaded() -> None:
     require_no_dropout(tiny_config())
 
 
-def test_a_window_that_is_switched_off_is_no_window() -> None:
-    require_supported(MistralConfig(**_SMALL, **_ATTENTION, sliding_window=None))
-    require_supported(tiny_config("qwen3"))
-
-
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        (
-            Mamba2Config(vocab_size=256, hidden_size=64, num_hidden_layers=2, num_heads=8, head_dim=16, n_groups=1),
-            "mamba2: 2 of 2 layers do not attend through transformers' attention interface",
-        ),
-        (BloomConfig(vocab_size=256, hidden_size=64, n_layer=2, n_head=4), "bloom: 2 of 2 layers do not attend"),
-        (GraniteConfig(**_SMALL, **_ATTENTION, logits_scaling=8.0), "logit scale"),
-        (CohereConfig(**_SMALL, **_ATTENTION, logit_scale=0.25), "logit scale"),
-        (
-            Gemma2Config(**_SMALL, **_ATTENTION, layer_types=["full_attention"] * 2, final_logit_softcapping=0.1),
-            "softcap|soft-capping",
-        ),
-    ],
-    ids=lambda value: value.model_type if isinstance(value, PreTrainedConfig) else "",
-)
-def test_a_model_that_packing_would_change_is_refused(config: Any, reason: str, tmp_path: Path, ranks: Ranks) -> None:
-    with pytest.raises(ToolkitError, match=reason):
-        require_isolation(loaded(config, tmp_path, ranks), bf16=False, device=ranks.device)
-
-
 def test_a_model_that_does_not_heed_boundaries_is_found_out(tmp_path: Path, ranks: Ranks) -> None:
     def join_documents(_: object, args: tuple[Any, ...], inputs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         ends = torch.tensor([0, inputs["input_ids"].size(1)], dtype=torch.int32)
@@ -126,12 +186,13 @@ def test_a_model_that_does_not_heed_boundaries_is_found_out(tmp_path: Path, rank
 
     model = loaded(tiny_config(), tmp_path, ranks)
     model.causal_lm.model.register_forward_pre_hook(join_documents, with_kwargs=True)
-    with pytest.raises(ToolkitError, match="qwen3: packed documents see one another: logits differ by"):
-        require_isolation(model, bf16=False, device=ranks.device)
+    fault = packing_fault(model, bf16=False, device=ranks.device)
+    assert fault is not None and fault.startswith("packed documents see one another: logits differ by")
 
 
 def test_in_bfloat16_the_check_leaves_room_for_rounding_alone(tmp_path: Path, ranks: Ranks) -> None:
     model = loaded(tiny_config(), tmp_path, ranks, recipe=Recipe(bf16=True))
-    found = require_isolation(model, bf16=True, device=ranks.device)
-    assert 1e-4 < found.relative < 0.02
-    assert found.loss < 1e-4
+    with without_gradients(model):
+        found = isolation.compared(model, Batch.of(isolation._probe(256)))
+    assert 1e-4 < found < 0.02
+    assert packing_fault(model, bf16=True, device=ranks.device) is None

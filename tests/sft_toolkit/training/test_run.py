@@ -213,8 +213,11 @@ def test_a_loss_that_is_not_a_number_names_step_and_documents_and_keeps_the_last
     options = replace(options, packed=packed, source=ModelSource(checkpoint=tmp_path / "poisoned"), recipe=recipe)
     folder = PackedFolder(packed)
     bad = next(number for number in range(12) if folder.sequence(number).ids == ["bad-0"])
-    step = plan_for("random", folder.index.cost, 1, 1, seed=1).epoch(0).ravel().tolist().index(bad) + 1
-    assert step > 2
+    place = {
+        seed: plan_for("random", folder.index.cost, 1, 1, seed=seed).epoch(0).ravel().tolist() for seed in range(9)
+    }
+    seed, step = next((seed, places.index(bad) + 1) for seed, places in place.items() if places.index(bad) > 2)
+    options = replace(options, recipe=replace(recipe, seed=seed))
     with pytest.raises(ToolkitError, match=f"step {step}: loss or gradient is not finite; documents: bad-0$"):
         train(replace(options, checkpoint_every=1))
     assert np.isfinite(losses(options)).all()

@@ -1,0 +1,28 @@
+"""What a causal LM of transformers makes of its last hidden states, read from its modules and its configuration.
+
+That the reading is the whole of it is not taken on trust: `isolation.require_known_head` compares it with the model's
+own logits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sft_toolkit.training.loss import Head
+
+_CAPS = ("final_logit_softcapping",)
+_FACTORS = ("logit_scale", "lm_head_multiplier")
+_DIVISORS = ("logits_scaling",)
+"""What configurations call a cap, and what logits are multiplied with and divided by."""
+
+
+def head_of(causal_lm: Any) -> Head:
+    """The output head, with its parameters as they lie there now."""
+    embeddings, config = causal_lm.get_output_embeddings(), causal_lm.config
+    scale = 1.0
+    for name in _FACTORS:
+        scale *= getattr(config, name, None) or 1.0
+    for name in _DIVISORS:
+        scale /= getattr(config, name, None) or 1.0
+    cap = next((value for name in _CAPS if (value := getattr(config, name, None))), None)
+    return Head(embeddings.weight, getattr(embeddings, "bias", None), scale, cap)
