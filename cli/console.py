@@ -17,14 +17,18 @@ _PROGRESS_SECONDS = 0.2
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """One line: what and where, then what to do."""
+    """One line: what and where, then what to do. What it quotes of files may not steer a terminal."""
+    from sft_toolkit.reporting.visible import visible
+
     line = " ".join(f"error: {message}{'; ' + hint if hint else ''}".splitlines())
-    print(line, file=sys.stderr)
+    print(visible(line), file=sys.stderr)
 
 
 def print_warning(message: str) -> None:
-    """One line about what is odd but no error."""
-    print(f"warning: {message}", file=sys.stderr)
+    """One line about what is odd but no error, shown as an error is."""
+    from sft_toolkit.reporting.visible import visible
+
+    print(visible(f"warning: {message}"), file=sys.stderr)
 
 
 def on_terminal() -> bool:

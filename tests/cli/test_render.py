@@ -122,3 +122,23 @@ def test_template_variables_are_pinned_and_in_the_manifest(
     assert changed.returncode != 0 and b"template_variable" in changed.stderr
     typo = run_cli(*command, "--template-variable", "stile=a", "-o", "-")
     assert typo.returncode == 2 and b"it reads style" in typo.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "render"])
+def test_what_a_template_says_does_not_steer_a_terminal(
+    command: str, run_cli: RunCli, tokenizer: Path, tmp_path: Path
+) -> None:
+    template = Path(__file__).parent.parent / "cases" / "hostile" / "template_escapes.jinja"
+    records = write_records(tmp_path / "in.jsonl", 1)
+    inputs = (tokenizer,) if command == "check" else (records, "--tokenizer", tokenizer, "-o", "-")
+    done = run_cli(command, *inputs, "--chat-template", template)
+    assert done.returncode == 1 and done.stderr.count(b"\n") == 1
+    assert "␛]52;c;QUJD␇␛[2J" in done.stderr.decode() and b"\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["parentheses", "nested_ifs", "nested_fors", "big_constant", "long_loop"])
+def test_an_odd_template_is_one_clear_line(name: str, run_cli: RunCli, tokenizer: Path) -> None:
+    template = Path(__file__).parent.parent / "cases" / "hostile" / f"template_{name}.jinja"
+    done = run_cli("check", tokenizer, "--chat-template", template)
+    assert done.returncode == 1 and done.stderr.count(b"\n") == 1
+    assert done.stderr.startswith(b"error: ") and b"template" in done.stderr
