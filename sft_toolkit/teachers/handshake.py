@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from sft_toolkit.errors import ToolkitError, TryAgain
 from sft_toolkit.teachers.pace import Patience
@@ -36,6 +36,8 @@ _TRIES = 4
 _SAMPLES = 3
 _LONGEST_WAIT = 60.0
 _SHOWN = 60
+
+Answer = TypeVar("Answer")
 
 
 class KnownTemplate(Template, Protocol):
@@ -139,7 +141,7 @@ class _Hands:
     async def _why_not_rendered(self, asking: Asking, server: _ServerTemplate) -> str | None:
         if server.opening is None:
             return "the server's chat template writes no reasoning, so that nothing shows how it opens thinking"
-        rendered = await self._endpoint.rendered_by_server(chat_body(asking, _canary(), self.tag))
+        rendered = await _rendered(self._endpoint, chat_body(asking, _canary(), self.tag))
         if rendered is None:
             return "the server does not render it"
         if holds_opener(rendered, CANARY_OPENER, server.opening.own):
@@ -199,17 +201,17 @@ class _Hands:
         return None
 
     async def _asked(self, asking: Asking, sample: int = 0) -> RawReply:
-        raw = await _persistently(self._endpoint, asking, _canary(sample))
+        raw = await _persistently(lambda: self._endpoint.ask(asking, _canary(sample)))
         self.were_heard = True
         return raw
 
 
 async def _server_template(endpoint: Endpoint, asking: Asking) -> _ServerTemplate | None:
     """None where the server does not tell how it renders."""
-    prompt = await endpoint.rendered_by_server(probe_body(asking, CANARY, generation=True))
+    prompt = await _rendered(endpoint, probe_body(asking, CANARY, generation=True))
     if prompt is None:
         return None
-    probes = [await endpoint.rendered_by_server(probe_body(asking, probe, generation=False)) for probe in PROBES]
+    probes = [await _rendered(endpoint, probe_body(asking, probe, generation=False)) for probe in PROBES]
     return _ServerTemplate(find_opening(prompt, probes))
 
 
@@ -229,11 +231,15 @@ _WRITES_NONE = "the chat template of --tokenizer writes no reasoning, so that no
 _VARIABLES = f"""a template may want --parameter {TEMPLATE_VARIABLES}='{{"enable_thinking": true}}' to open thinking"""
 
 
-async def _persistently(endpoint: Endpoint, asking: Asking, canary: Request) -> RawReply:
-    """Raises TryAgain where nobody answers."""
+async def _rendered(endpoint: Endpoint, body: Mapping[str, Any]) -> str | None:
+    return await _persistently(lambda: endpoint.rendered_by_server(body))
+
+
+async def _persistently(call: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What the call gives, tried again after setbacks. Raises TryAgain where nobody answers."""
     for attempt in range(1, _TRIES + 1):
         try:
-            return await endpoint.ask(asking, canary)
+            return await call()
         except Setback as setback:
             last = setback
         if attempt < _TRIES:

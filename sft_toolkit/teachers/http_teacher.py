@@ -92,7 +92,10 @@ class HttpTeacher:
         return "/completions", completion_body(asking, request, self._template)
 
     async def rendered_by_server(self, body: Mapping[str, Any]) -> str | None:
-        """The prompt that the server makes of a chat body, where it has an endpoint for that (llama.cpp, vLLM)."""
+        """The prompt that the server makes of a chat body, where it has an endpoint for that (llama.cpp, vLLM).
+
+        Raises Busy while it loads its model or is too busy for that.
+        """
         root = self._client.url.removesuffix("/v1")
         applied = await self._probe(f"{root}/apply-template", body)
         if isinstance(applied, dict) and isinstance(applied.get("prompt"), str):
@@ -116,6 +119,8 @@ class HttpTeacher:
             response = await self._client.post(url, body)
         except (Faulty, Unreachable):
             return None
+        if response.status_code in _BUSY:
+            raise Busy(f"HTTP {response.status_code}", _retry_after(response.headers.get("retry-after")))
         return decode_or_none(response.content) if response.status_code == 200 else None
 
     def _judged(self, response: httpx.Response) -> RawReply:

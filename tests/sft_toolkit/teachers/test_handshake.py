@@ -156,6 +156,18 @@ def test_where_the_server_renders_nothing_is_generated_to_try_a_form(manner, tok
     assert server.prompts == []
 
 
+def test_a_server_that_is_loading_its_model_is_waited_for_before_a_form_is_judged(tokenizer):
+    server = server_of(tokenizer, "lfm2_2_5", APPLYING)
+    loading = iter([503])
+
+    def answer(path, body):
+        status = next(loading, 200)
+        return server.answer(path, body) if status == 200 else (status, {"error": {"message": "Loading model"}})
+
+    with listening(answer) as url:
+        assert accepted(url, None)[0] == {CONTENT}
+
+
 @pytest.mark.parametrize(
     ("rendered", "holds"),
     [
