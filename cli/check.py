@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit.cli.flags import spelled
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
 from sft_toolkit.cli.template_options import (
@@ -46,7 +47,7 @@ def check(
 
     Exit code 1 where something would; what only wants a look is a warning.
     """
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from sft_toolkit.chat import Renderer
     from sft_toolkit.json_text import encode_text
@@ -63,6 +64,7 @@ def check(
     findings = template_findings(renderer)
     counts = count_sample(records, renderer, record_reader(map, map_file)) if records else None
     findings += [] if counts is None else sample_findings(counts)
+    findings = [replace(finding, advice=spelled(finding.advice)) for finding in findings]
     if json:
         report = {
             "tokenizer": renderer.tokenizer.digest,

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sft_toolkit.errors import UsageError
+from sft_toolkit.choices import ProgressMode
+from sft_toolkit.cli.flags import spelled
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import Summary
@@ -17,10 +18,13 @@ _PROGRESS_SECONDS = 0.2
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """One line: what and where, then what to do. What it quotes of files may not steer a terminal."""
+    """One line: what and where, then what to do. What it quotes of files may not steer a terminal.
+
+    Parameters that it names are spelled as flags.
+    """
     from sft_toolkit.reporting.visible import visible
 
-    line = " ".join(f"error: {message}{'; ' + hint if hint else ''}".splitlines())
+    line = " ".join(f"error: {spelled(message)}{'; ' + spelled(hint) if hint else ''}".splitlines())
     print(visible(line), file=sys.stderr)
 
 
@@ -28,7 +32,7 @@ def print_warning(message: str) -> None:
     """One line about what is odd but no error, shown as an error is."""
     from sft_toolkit.reporting.visible import visible
 
-    print(visible(f"warning: {message}"), file=sys.stderr)
+    print(visible(f"warning: {spelled(message)}"), file=sys.stderr)
 
 
 def on_terminal() -> bool:
@@ -127,10 +131,8 @@ def _uses(columns: ColumnsRead) -> list[str]:
     return [*shown, *([f"kept: {' '.join(kept)}"] if kept else [])]
 
 
-def progress_display(mode: str, silent: bool, name: str) -> Callable[[Progress], None]:
+def progress_display(mode: ProgressMode, silent: bool, name: str) -> Callable[[Progress], None]:
     """What shows how far a run has come: a line that renews itself on a terminal, nothing in a pipe."""
-    if mode not in ("auto", "always", "never"):
-        raise UsageError(f"--progress {mode}: unknown", "choose one of auto, always, never")
     if silent or mode == "never" or (mode == "auto" and not on_terminal()):
         return _show_nothing
     return _ProgressLine(name)

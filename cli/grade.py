@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit.choices import ClassifierKind
 from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
-from sft_toolkit.cli.options import Force, Seed, reading_command, require_choice, stage_command
+from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import execute, report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
 from sft_toolkit.errors import ToolkitError, UsageError
@@ -61,7 +62,7 @@ def fit(
     run: RunOptions,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the distilled classifier.")],
     student: Annotated[
-        str, typer.Option(metavar="KIND", help="linear: n-grams and surface features. fasttext: n-grams alone.")
+        ClassifierKind, typer.Option(help="linear: n-grams and surface features. fasttext: n-grams alone.")
     ] = "linear",
     label_column: Annotated[str, typer.Option(metavar="NAME", help="Key of the record that holds the label.")] = (
         "difficulty"
@@ -74,9 +75,8 @@ def fit(
     from sft_toolkit.shards.whole_folder import require_free
     from sft_toolkit.stages.grade.fit import fit_grader
     from sft_toolkit.stages.grade.labels import LabelColumn, parse_levels
-    from sft_toolkit.stages.grade.model import DESCRIPTION, KINDS
+    from sft_toolkit.stages.grade.model import DESCRIPTION
 
-    require_choice("--student", student, KINDS)
     require_free(output, DESCRIPTION, force=force)
     column = LabelColumn(label_column, parse_levels(levels))
     grader, report, counters = fit_grader(student, column, seed, run)

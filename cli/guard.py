@@ -12,7 +12,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from sft_toolkit.cli.console import print_error
-from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.cli.flags import source_of
+from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
 
@@ -57,7 +58,8 @@ def _exit_code(command: Callable[[], None], debug: bool) -> int:
         if debug:
             raise
         message = error.message if isinstance(error, ToolkitError) else error.detail
-        print_error(message, error.hint)
+        source = source_of(message) if isinstance(error, UsageError) else ""
+        print_error(f"{message} (from {source})" if source else message, error.hint)
         return error.exit_code if isinstance(error, ToolkitError) else 1
     except BrokenPipeError as fault:
         if _nobody_reads_stdout():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sft_toolkit.cli.flags import spelled
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Config, Debug, Map, MapFile, record_reader
 from sft_toolkit.cli.pager import paged
@@ -63,13 +65,18 @@ def inspect(
         "--tools-in-system": tools_in_system,
         "--effort-sentences": effort_sentences,
     }
-    view = _view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, tokens)
+    view = _with_flags(_view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, tokens))
     if html is not None:
         _write_page(view, html)
     elif sys.stdout.isatty():
         _show_on_terminal(view, pager=not no_pager)
     else:
         _print_plain(view)
+
+
+def _with_flags(view: View) -> View:
+    facts = [(name, spelled(value)) if name == "shown" else (name, value) for name, value in view.facts]
+    return replace(view, facts=facts, warnings=list(map(spelled, view.warnings)))
 
 
 def _view(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit.choices import Policy
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.options import LoopPolicy, require_choice, stage_command
+from sft_toolkit.cli.options import LoopPolicy, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 
 if TYPE_CHECKING:
@@ -21,18 +22,14 @@ def language(
     drop: Annotated[bool, typer.Option("--drop", help="Reject records whose reasoning drifts.")] = False,
     loops: LoopPolicy = None,
     artefacts: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="Marks of machine translation. note: on the message; reject: the record."),
+        Policy, typer.Option(help="Marks of machine translation. note: on the message; reject: the record.")
     ] = "note",
 ) -> None:
     """Judge whether reasoning stays in its language."""
     from sft_toolkit.running.runner import run_stage
     from sft_toolkit.stages.language import LanguageStage
     from sft_toolkit.stages.language_report import RATES_HEADER, language_rates, rates_rows
-    from sft_toolkit.stages.loops import POLICIES
 
-    require_choice("--loops", loops, POLICIES)
-    require_choice("--artefacts", artefacts, POLICIES)
     summary = run_stage(LanguageStage(language, drop, loops, artefacts), run)
     rates = language_rates(summary.counters)["language"]
     summary.facts["language"] = rates

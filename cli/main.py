@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import sft_toolkit
-from sft_toolkit.cli.help_text import SectionedCommand, SectionedGroup
+from sft_toolkit.cli.command_classes import SectionedCommand, SectionedGroup
 from sft_toolkit.cli.registry import COMMANDS, Entry
 
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.options import LoopPolicy, require_choice, stage_command
+from sft_toolkit.choices import RepeatRule
+from sft_toolkit.cli.options import LoopPolicy, stage_command
 from sft_toolkit.cli.run_and_report import execute
 
 if TYPE_CHECKING:
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
 def mask(
     run: RunOptions,
     repeats: Annotated[
-        str,
+        RepeatRule,
         typer.Option(
-            metavar="RULE",
             help="Which exact repeats of a failed call to mask. default: those that fail again with the same text; "
             "strict: all; user-round: as default, but a user turn clears earlier failures.",
         ),
@@ -46,12 +46,8 @@ def mask(
     loops: LoopPolicy = None,
 ) -> None:
     """Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call."""
-    from sft_toolkit.stages.loops import POLICIES
     from sft_toolkit.stages.mask import MaskStage
-    from sft_toolkit.tool_calls.judge import REPEAT_RULES
 
-    require_choice("--repeats", repeats, REPEAT_RULES)
-    require_choice("--loops", loops, POLICIES)
     stage = MaskStage(
         repeats=repeats,
         failure_patterns=tuple(failure_pattern or ()),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit.choices import SurrogateKind
 from sft_toolkit.cli.console import clear_progress, print_error, print_json, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
@@ -148,7 +149,7 @@ def rank(
     merges: Merges,
     metric: Metric = None,
     lower_is_better: LowerIsBetter = False,
-    surrogate: Annotated[str, typer.Option(help="Regression: auto, ridge or lightgbm.")] = "auto",
+    surrogate: Annotated[SurrogateKind, typer.Option(help="Regression; auto: the better one.")] = "auto",
     proposals: Annotated[int, typer.Option(help="How many mixtures to propose.", min=1)] = 3,
     noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, if none was repeated.")] = None,
     baseline: Annotated[

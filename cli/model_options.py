@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit import choices
 from sft_toolkit.cli.console import on_terminal
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.souping.writing import OutputOptions
 
-Dtype = Annotated[str | None, typer.Option(help="BF16, F16, F32 or F64; by default each tensor keeps its own.")]
+Dtype = Annotated[
+    choices.Dtype | None,
+    typer.Option(case_sensitive=False, help="By default each tensor keeps its own."),
+]
 MaxShardSize = Annotated[str, typer.Option(help="Largest file, as in 5GB or 500MB.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0: one per processor, at most 16.", min=0)]
 ScoreTimeout = Annotated[float | None, typer.Option(help="Seconds that one run of the score command may take.")]
@@ -23,11 +27,11 @@ Metric = Annotated[str | None, typer.Option(help="The score that counts, where t
 LowerIsBetter = Annotated[bool, typer.Option("--lower-is-better", help="The score is a loss.")]
 
 
-def output_options(dtype: str | None, max_shard_size: str, threads: int, force: bool) -> OutputOptions:
-    """Raises UsageError for a dtype or size that does not exist."""
+def output_options(dtype: choices.Dtype | None, max_shard_size: str, threads: int, force: bool) -> OutputOptions:
+    """Raises UsageError for a size that does not exist."""
     from sft_toolkit.souping.writing import OutputOptions, parse_size
 
-    return OutputOptions(dtype and dtype.upper(), parse_size(max_shard_size), force, threads)
+    return OutputOptions(dtype, parse_size(max_shard_size), force, threads)
 
 
 def require_torch() -> None:

@@ -6,16 +6,17 @@ import functools
 import inspect
 import itertools
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sft_toolkit import choices
 from sft_toolkit.cli.array_job import part_of
+from sft_toolkit.cli.flags import CLI_NAMES
 from sft_toolkit.cli.guard import guarded
-from sft_toolkit.cli.names import CLI_NAMES
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,35 +78,39 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(metavar="INPUT...", help="Files, globs, shard folders, hf:NAME[:SPLIT], or - (JSONL on stdin)."),
 ]
-Seed = Annotated[int, _option("--seed", text="Random seed of every draw.", env="SEED")]
+Seed = Annotated[int, typer.Option(help="Random seed of every draw.", envvar=f"{ENV_PREFIX}_SEED", show_envvar=False)]
 Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]
 Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
 LoopPolicy = Annotated[
-    str | None,
-    typer.Option(
-        "--loops", metavar="POLICY", help="Find text that repeats itself. note: on the message; reject: the record."
-    ),
+    choices.Policy | None,
+    typer.Option("--loops", help="Find text that repeats itself. note: on the message; reject: the record."),
 ]
-Progress = Annotated[str, _option("--progress", text="auto, always or never.", env="PROGRESS")]
+Progress = Annotated[
+    choices.ProgressMode, _option("--progress", text="Show how far the run is; auto: on a terminal.", env="PROGRESS")
+]
 Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
 Workers = Annotated[int, _option("--workers", text="Worker processes; 0: one per processor.", env="WORKERS", min=0)]
 Force = Annotated[bool, _option("--force", text="Replace what an earlier run wrote.")]
 Resume = Annotated[bool, _option("--resume", text="Resume an unfinished shard folder.", env="RESUME")]
-SourceFormat = Annotated[str, _option("--format", text="auto, openai, sharegpt or alpaca.", env="FORMAT")]
+SourceFormat = Annotated[
+    choices.SourceFormat, _option("--format", text="Of the input; auto: by its columns.", env="FORMAT")
+]
 Map = Annotated[
     list[str] | None,
     _option("--map", text="Read KEY of records from the column or path PATH. Repeatable.", metavar="KEY=PATH"),
 ]
 MapFile = Annotated[Path | None, _option("--map-file", text="TOML file of KEY = PATH for --map.", env="MAP_FILE")]
 Duplicates = Annotated[
-    str,
+    choices.Duplicates,
     _option(
         "--duplicates",
         text="Records that occur again: error where results depend on ids, drop exact repeats, or number (ID#1).",
         env="DUPLICATES",
     ),
 ]
-OnError = Annotated[str, _option("--on-error", text="fail, or quarantine: reject faulty records.", env="ON_ERROR")]
+OnError = Annotated[
+    choices.OnError, _option("--on-error", text="Of a faulty record; quarantine: reject it.", env="ON_ERROR")
+]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
 
@@ -127,10 +132,8 @@ def _reading(
     """The signature is the definition; the body gathers the values."""
     from sft_toolkit.cli.console import progress_display
     from sft_toolkit.running.options import RunOptions
-    from sft_toolkit.running.row_reader import DUPLICATES, RowReader
+    from sft_toolkit.running.row_reader import RowReader
 
-    require_choice("--duplicates", duplicates, DUPLICATES)
-    require_choice("--on-error", on_error, ("fail", "quarantine"))
     return RunOptions(
         inputs=inputs or ["-"],
         reader=RowReader(record_reader(map, map_file, source_format), duplicates),
@@ -153,7 +156,7 @@ def _shared(
     rows_per_shard: Annotated[
         int, _option("--rows-per-shard", text="Input rows per shard.", env="ROWS_PER_SHARD", min=1)
     ] = 10_000,
-    driver: Annotated[str, _option("--driver", text="local or ray: where blocks run.", env="DRIVER")] = "local",
+    driver: Annotated[choices.Driver, _option("--driver", text="Where blocks run.", env="DRIVER")] = "local",
     shard: Annotated[
         str | None,
         _option("--shard", text="I/N: do part I (from 0) of N; else from the environment of an array job."),
@@ -172,9 +175,6 @@ def _shared(
     debug: Debug = False,
 ) -> RunOptions:
     """As `_reading`, with what decides where output goes and what it holds."""
-    from sft_toolkit.running.drivers import DRIVERS
-
-    require_choice("--driver", driver, tuple(DRIVERS))
     part = _part(shard, output)
     if force and part[1] > 1:
         raise UsageError("--force in an array job: each part would wipe out the others'", "empty the folder before it")
@@ -198,6 +198,8 @@ def _shared(
 # RunOptions is imported for type checkers alone: its module loads pyarrow.
 _NAMES = {"RunOptions": Any}
 _BEFORE_OWN = ("context", "inputs", "output")
+_OF_RECORDS = ("source_format", "map", "map_file", "duplicates", "quarantine")
+"""Options that say how records are read, or where rejected ones go beside JSONL."""
 
 
 def stage_command(command: Callable[..., None]) -> Callable[..., None]:
@@ -205,16 +207,36 @@ def stage_command(command: Callable[..., None]) -> Callable[..., None]:
     return _with_run(command, _shared)
 
 
+def folder_command(inputs: Any, output: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `stage_command`, for a command that reads shard folders and writes one: `inputs` and `output` say which."""
+    return functools.partial(
+        _with_run, gather=_shared, without=_OF_RECORDS, instead={"inputs": inputs, "output": output}
+    )
+
+
 def reading_command(command: Callable[..., None]) -> Callable[..., None]:
     """As `stage_command`, for a command that reads records and writes none: only the options of reading."""
     return _with_run(command, _reading)
 
 
-def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -> Callable[..., None]:
-    """Add the parameters of `gather`, which makes `run`; one that the command has itself takes the place of it."""
+def _with_run(
+    command: Callable[..., None],
+    gather: Callable[..., RunOptions],
+    without: tuple[str, ...] = (),
+    instead: Mapping[str, Any] = {},
+) -> Callable[..., None]:
+    """Add the parameters of `gather`, which makes `run`, but those that the command goes `without`.
+
+    `instead` are annotations of parameters that the command requires. One that it has itself takes the place of
+    gather's.
+    """
     signature = inspect.signature(command, eval_str=True, locals=_NAMES)
     own = list(signature.parameters.values())[1:]
-    gathered = inspect.signature(gather, eval_str=True, locals=_NAMES).parameters
+    gathered = {
+        name: parameter.replace(annotation=instead[name], default=parameter.empty) if name in instead else parameter
+        for name, parameter in inspect.signature(gather, eval_str=True, locals=_NAMES).parameters.items()
+        if name not in without
+    }
     added = [parameter for name, parameter in gathered.items() if name not in signature.parameters]
     before = [parameter for parameter in added if parameter.name in _BEFORE_OWN]
     parameters = [
@@ -236,10 +258,9 @@ def _with_run(command: Callable[..., None], gather: Callable[..., RunOptions]) -
 
 def record_reader(lines: list[str] | None, file: Path | None, source_format: str = "auto") -> RecordReader:
     """What reads records as `--format`, `--map` and `--map-file` say. Raises UsageError for what they cannot."""
-    from sft_toolkit.formats import FORMATS, RecordReader
+    from sft_toolkit.formats import RecordReader
     from sft_toolkit.formats.mapping import parse_mapping
 
-    require_choice("--format", source_format, FORMATS)
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")) if file is not None else None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
@@ -252,12 +273,6 @@ def record_reader(lines: list[str] | None, file: Path | None, source_format: str
 def summary_format(quiet: bool, json: bool) -> str:
     """The form of the summary: `RunOptions.summary_format`."""
     return "nothing" if quiet else "json" if json else "text"
-
-
-def require_choice(name: str, value: str | None, choices: tuple[str, ...]) -> None:
-    """Raise UsageError that lists the valid values; an option that was not given (None) is fine."""
-    if value is not None and value not in choices:
-        raise UsageError(f"{name} {value}: unknown", f"choose one of {', '.join(choices)}")
 
 
 def _part(shard: str | None, output: str) -> tuple[int, int]:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sft_toolkit.choices import Overlong, PackingMethod
 from sft_toolkit.cli.console import print_table
-from sft_toolkit.cli.options import Seed, stage_command
+from sft_toolkit.cli.options import Seed, folder_command
 from sft_toolkit.cli.run_and_report import report_summary
 
 if TYPE_CHECKING:
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
 _INT32_MAX = 2**31 - 1  # shards hold bounds of documents as int32
 
+TokenFolders = Annotated[list[str], typer.Argument(metavar="TOKENS...", help="Folders of token shards, as of render.")]
+PackedFolder = Annotated[str, typer.Option("-o", "--output", help="Folder for packed shards.")]
 
-@stage_command
+
+@folder_command(TokenFolders, PackedFolder)
 def pack(
     run: RunOptions,
     capacity: Annotated[
@@ -24,13 +28,10 @@ def pack(
     ] = 262_144,
     k: Annotated[int, typer.Option("-k", help="Open bins: the k of Next-k-Fit.", min=1, max=_INT32_MAX)] = 256,
     method: Annotated[
-        str,
+        PackingMethod,
         typer.Option(help="nkf: Next-k-Fit. bfd: best fit decreasing by chunks, for data without short documents."),
     ] = "nkf",
-    overlong: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="A document over the capacity: error, drop it, or truncate it."),
-    ] = "error",
+    overlong: Annotated[Overlong, typer.Option(help="What becomes of a document over the capacity.")] = "error",
     no_shuffle: Annotated[
         bool, typer.Option("--no-shuffle", help="Keep input order; else documents are shuffled by seed and id.")
     ] = False,

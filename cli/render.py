@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.options import Seed, require_choice, stage_command
+from sft_toolkit.choices import EffortMismatch, History, Overlong, TrainedTurns
+from sft_toolkit.cli.options import Seed, stage_command
 from sft_toolkit.cli.run_and_report import execute
 from sft_toolkit.cli.template_options import (
     ChatTemplate,
@@ -32,23 +33,21 @@ def render(
     tools_in_system: ToolsInSystem = False,
     effort_sentences: EffortSentencesFile = None,
     effort_mismatch: Annotated[
-        str,
+        EffortMismatch,
         typer.Option(
-            metavar="WHAT",
             help="Exchanges whose effort the prompt would not state: split (a document for each run of exchanges of "
             "one effort, ids get the number of its first exchange: #0, #2, …), mask (no loss on them), or error.",
         ),
     ] = "split",
     history: Annotated[
-        str,
+        History,
         typer.Option(
-            metavar="WHAT",
             help="Reasoning of a document's earlier exchanges: keep, drop (what it would train gets a document of its "
             "own), or both (either, by a draw for each record).",
         ),
     ] = "keep",
     train: Annotated[
-        str, typer.Option(metavar="TURNS", help="Assistant turns that carry loss: all, or last (the final message).")
+        TrainedTurns, typer.Option(help="Assistant turns that carry loss; last: the final message alone.")
     ] = "all",
     train_empty_think: Annotated[
         bool, typer.Option("--train-empty-think", help="Put loss on empty thinking blocks that a prompt would give.")
@@ -65,10 +64,7 @@ def render(
         int | None, typer.Option(metavar="N", min=2, help="Maximum tokens of a document; none is split.")
     ] = None,
     overlong: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT", help="Longer documents: error, drop, or truncate (after the last whole turn that fits)."
-        ),
+        Overlong, typer.Option(help="What becomes of longer documents; truncate: after the last whole turn that fits.")
     ] = "error",
     date: Annotated[
         str, typer.Option(metavar="DATE", help="Today's date, for a template that writes it.")
@@ -76,13 +72,8 @@ def render(
     seed: Seed = 0,
 ) -> None:
     """Render conversations to tokens with an exact loss mask, with any chat template."""
-    from sft_toolkit.stages.documents import EFFORT_MISMATCH, HISTORY
-    from sft_toolkit.stages.render import OVERLONG, TRAIN, RenderStage
+    from sft_toolkit.stages.render import RenderStage
 
-    require_choice("--train", train, TRAIN)
-    require_choice("--overlong", overlong, OVERLONG)
-    require_choice("--effort-mismatch", effort_mismatch, EFFORT_MISMATCH)
-    require_choice("--history", history, HISTORY)
     stage = RenderStage(
         tokenizer=str(tokenizer),
         chat_template=chat_template,

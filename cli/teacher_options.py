@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.options import Seed, require_choice, stage_command
+from sft_toolkit.choices import Prefill
+from sft_toolkit.cli.options import Seed, stage_command
 from sft_toolkit.cli.teacher_access import KEY_VARIABLE, LOCAL, open_teacher, require_endpoint, require_model
 from sft_toolkit.cli.teacher_parameters import body_fields
 from sft_toolkit.errors import UsageError
@@ -49,12 +50,8 @@ def _choice(
     ] = None,
     model: Annotated[str, _option("--model", text="Name of the model at the endpoint.")] = "",
     prefill: Annotated[
-        str,
-        _option(
-            "--prefill",
-            text="How an opener is sent: auto, none, or a form: completions, reasoning-field, reasoning-prefix, "
-            "thinking-part, opener-alone, content, prefix-flag.",
-        ),
+        Prefill,
+        _option("--prefill", text="How an opener is sent; auto: in the form that the teacher turns out to understand."),
     ] = "auto",
     tokenizer: Annotated[
         Path | None,
@@ -134,10 +131,8 @@ def _choice(
     from sft_toolkit.teachers.conductor import BatchOptions, TeacherOptions
     from sft_toolkit.teachers.http_client import Timeouts
     from sft_toolkit.teachers.pace import Patience
-    from sft_toolkit.teachers.prefill import MODES
     from sft_toolkit.teachers.requests import Asking
 
-    require_choice("--prefill", prefill, MODES)
     _require_one(batch, batch_file, batch_replies, rejudge)
     body = body_fields(
         temperature=temperature,

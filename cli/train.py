@@ -6,11 +6,12 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from sft_toolkit.cli.console import print_table
+from sft_toolkit.choices import OrderName, Report, Schedule
+from sft_toolkit.cli.console import print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import require_torch
 from sft_toolkit.cli.options import Config, Debug, Quiet, Seed
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from sft_toolkit.training.estimate import Estimate
 
 _RECIPE, _SPEED, _WATCH = "Recipe", "Speed and memory", "Checkpoints and reports"
+
+_REPORTS = "|".join(get_args(Report))
 
 
 def _recipe(text: str, names: tuple[str, ...] = (), **more: Any) -> Any:
@@ -53,10 +56,10 @@ def train(
             min=1,
         ),
     ] = 1,
-    order: Annotated[str, _recipe("auto, window, sorted-buffer, within-step or random.")] = "auto",
+    order: Annotated[OrderName, _recipe("Of the sequences; auto: the most efficient that stays random.")] = "auto",
     buffer: Annotated[int, _recipe("Sequences per rank that are sorted together.", min=1)] = 256,
     learning_rate: Annotated[float, _recipe("Peak learning rate.")] = 2e-5,
-    schedule: Annotated[str, _recipe("cosine, linear or wsd.")] = "cosine",
+    schedule: Annotated[Schedule, _recipe("How the learning rate falls.")] = "cosine",
     warmup_ratio: Annotated[
         float,
         _recipe("Share of the steps in which the learning rate rises.", names=("--warmup-ratio", "--warmup")),
@@ -85,7 +88,7 @@ def train(
         int,
         _watch("Steps between evaluations; 0: only at the end.", names=("--validate-every", "--evaluate-every"), min=0),
     ] = 0,
-    report: Annotated[list[str] | None, _watch("tensorboard or wandb; metrics.jsonl is always written.")] = None,
+    report: Annotated[list[str] | None, _watch("Besides metrics.jsonl. Repeatable.", metavar=_REPORTS)] = None,
     resume: Annotated[bool, _watch("Resume from the newest checkpoint.")] = False,
     checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
     dry_run: Annotated[
@@ -144,7 +147,7 @@ def train(
         raise typer.Exit(launch(nproc))
     from sft_toolkit.training.train import train as run
 
-    run(options)
+    run(options, print_warning)
 
 
 def _on_cuda() -> bool:

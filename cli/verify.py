@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sft_toolkit.choices import AnswerForm, Mismatch
 from sft_toolkit.cli.console import print_table
 from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, teacher_command
@@ -20,13 +21,11 @@ def verify(
     teacher: TeacherChoice,
     votes: Annotated[int, typer.Option(help="Answers per turn; more than half must agree.", min=1)] = 1,
     answers: Annotated[
-        str,
-        typer.Option(metavar="FORM", help="How calls are answered. tools: native; json: by a schema; text: as JSON."),
+        AnswerForm, typer.Option(help="How calls are answered. tools: native; json: by a schema; text: as JSON.")
     ] = "tools",
     mismatch: Annotated[
-        str,
+        Mismatch,
         typer.Option(
-            metavar="POLICY",
             help="What fails. strip: the reasoning is removed, the turn stays; quarantine: the record is rejected, as "
             "in the Kolibri report.",
         ),

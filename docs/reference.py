@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -19,9 +20,14 @@ def reference() -> str:
     commands = [command for name in COMMANDS for command in leaves(name, root_command(name))]
     parts = ["# Commands\n", "Written by `python docs/reference.py`.\n"]
     parts += [section(path, command) for path, command in commands]
-    shared = [option for option in root_command("convert").params if option.rich_help_panel == SHARED_PANEL]
-    parts.append("## Shared options\n\n" + table(shared))
+    parts.append("## Shared options\n\n" + table(shared_options()))
     return "\n".join(parts)
+
+
+@cache
+def shared_options() -> list[Any]:
+    """Those of `convert`, which takes them all."""
+    return [option for option in root_command("convert").params if option.rich_help_panel == SHARED_PANEL]
 
 
 def root_command(name: str) -> Any:
@@ -37,8 +43,17 @@ def leaves(path: str, command: Any) -> list[tuple[str, Any]]:
 
 def section(path: str, command: Any) -> str:
     own = [option for option in command.params if getattr(option, "rich_help_panel", None) != SHARED_PANEL]
-    note = "" if len(own) == len(command.params) else "\nTakes the shared options too.\n"
-    return f"## {path}\n\n{command.help}\n\n{table(own)}{note}"
+    return f"## {path}\n\n{command.help}\n\n{table(own)}{of_shared(command)}"
+
+
+def of_shared(command: Any) -> str:
+    """Which of the shared options a command takes."""
+    shared = [option.name for option in command.params if option.rich_help_panel == SHARED_PANEL]
+    taken = [f"`{option.opts[-1]}`" for option in shared_options() if option.name in shared]
+    lacking = [f"`{option.opts[-1]}`" for option in shared_options() if option.name not in shared]
+    if len(taken) > len(lacking):
+        return f"\nTakes the shared options too{', all but ' * bool(lacking)}{', '.join(lacking)}.\n"
+    return f"\nOf the shared options it takes {', '.join(taken)}.\n" if taken else ""
 
 
 def table(options: list[Any]) -> str:
@@ -55,11 +70,20 @@ def names(option: Any) -> str:
 def default(option: Any) -> str:
     if option.required:
         return "required"
-    return "" if option.default in (None, False, "", (), []) else f"`{option.default}`"
+    return "" if option.default is False or option.default in (None, "", (), []) else f"`{option.default}`"
+
+
+def _choices(option: Any) -> tuple[str, ...]:
+    annotation = option.type_descriptor.annotation
+    literals = [kind for kind in (annotation, *get_args(annotation)) if get_origin(kind) is Literal]
+    return get_args(literals[0]) if literals else ()
 
 
 def text(option: Any) -> str:
-    return " ".join((option.help or "").split()).replace("|", "\\|")
+    """What help says, after the values of a choice."""
+    choices = ", ".join(f"`{choice}`" for choice in _choices(option))
+    said = " ".join((option.help or "").split()).replace("|", "\\|")
+    return f"{choices}. {said}" if choices else said
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import xxhash
 
+from sft_toolkit.choices import require_choices
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.json_text import encode
@@ -163,6 +164,10 @@ class StageOptions:
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a value that is none of its option's choices. Call it where this is overridden."""
+        require_choices(self)
 
     def options(self) -> dict[str, Any]:
         """The options that decide what comes out, JSON-ready. Override where one names a file: its content counts."""

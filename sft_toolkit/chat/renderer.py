@@ -205,7 +205,7 @@ class Renderer:
         if name is None or name not in self.templates:
             asked = f"no chat template is called {named}" if named else "no chat template for records without tools"
             known = ", ".join(sorted(self.templates))
-            raise RecordError("no_such_template", asked, f"there is {known}; --chat-template NAME takes one for all")
+            raise RecordError("no_such_template", asked, f"there is {known}; `chat_template=NAME` takes one for all")
         return str(name)
 
     def _make_fit(self, name: str, own: str) -> Fit:

@@ -58,9 +58,9 @@ def read_template(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as fault:
-        raise ToolkitError(f"{path}: {fault.strerror}", "--chat-template takes a Jinja file") from fault
+        raise ToolkitError(f"{path}: {fault.strerror}", "`chat_template` takes a Jinja file") from fault
     except UnicodeDecodeError as fault:
-        raise ToolkitError(f"{path}: not UTF-8 text: {fault}", "--chat-template takes a Jinja file") from fault
+        raise ToolkitError(f"{path}: not UTF-8 text: {fault}", "`chat_template` takes a Jinja file") from fault
 
 
 def read_object(path: Path) -> dict[str, Any]:

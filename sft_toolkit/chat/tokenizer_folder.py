@@ -48,7 +48,7 @@ class TokenizerFolder:
     def require_templates(self) -> Templates:
         """Raises ToolkitError where the folder holds no chat template."""
         if not self.chat_templates:
-            raise ToolkitError(f"{self.path}: no chat template", "give one with --chat-template FILE")
+            raise ToolkitError(f"{self.path}: no chat template", "give one with `chat_template`")
         return self.chat_templates
 
     def templates_from(self, choice: str | Path | None) -> Templates:
@@ -66,7 +66,7 @@ def _read_tokenizer(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as fault:
-        hint = "--tokenizer takes a folder in Hugging Face layout, with a tokenizer.json"
+        hint = "`tokenizer` takes a folder in Hugging Face layout, with a tokenizer.json"
         raise ToolkitError(f"{path}: {fault.strerror}", hint) from fault
 
 

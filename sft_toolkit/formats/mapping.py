@@ -74,8 +74,8 @@ def parse_mapping(lines: Iterable[str], table: Mapping[str, Any] | None = None) 
     for line in lines:
         key, equals, path = line.partition("=")
         if not equals:
-            raise UsageError(f"--map {line}: there is no = in it", f"give KEY=PATH; {_known()}")
-        given.setdefault(_known_key(key.strip(), f"--map {line}"), []).append(path)
+            raise UsageError(f"`map={line}`: there is no = in it", f"give KEY=PATH; {_known()}")
+        given.setdefault(_known_key(key.strip(), f"`map={line}`"), []).append(path)
     held = {_known_key(key, f"map file: {key}"): _file_paths(key, value) for key, value in (table or {}).items()}
     entries = {**held, **given}
     for key, paths in entries.items():
@@ -106,19 +106,19 @@ def _file_paths(key: str, value: Any) -> list[str]:
 
 def _check_count(key: str, paths: list[str]) -> None:
     if "" in paths and len(paths) > 1:
-        raise UsageError(f"--map {key}=: {key} is given a path as well", "leave one of them out")
+        raise UsageError(f"`map={key}=`: {key} is given a path as well", "leave one of them out")
     if KEYS[key] is Takes.ONE and len(paths) > 1:
-        raise UsageError(f"--map {key}={paths[1]}: {key} is given twice", f"it is {paths[0]} already")
+        raise UsageError(f"`map={key}={paths[1]}`: {key} is given twice", f"it is {paths[0]} already")
 
 
 def _check_company(mapping: ColumnMapping) -> None:
     for key, needed in _NEEDED.items():
         if mapping.paths(key) and not any(mapping.paths(other) for other in needed):
             raise UsageError(
-                f"--map {key}={mapping.paths(key)[0]}: {key} without {' or '.join(needed)}",
-                f"add --map {needed[0]}=COLUMN",
+                f"`map={key}={mapping.paths(key)[0]}`: {key} without {' or '.join(needed)}",
+                f"add `map={needed[0]}=COLUMN`",
             )
     if mapping.path("transcript") is not None:
         for key in _EXCLUDED_BY_TRANSCRIPT:
             if mapping.paths(key):
-                raise UsageError(f"--map {key}={mapping.paths(key)[0]}: a transcript is a whole conversation already")
+                raise UsageError(f"`map={key}={mapping.paths(key)[0]}`: a transcript is a whole conversation already")

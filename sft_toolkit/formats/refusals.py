@@ -13,7 +13,7 @@ _SHOWN_LETTERS = 60
 
 def map_line(key: str, path: str = "") -> str:
     """`--map KEY=PATH`, quoted as a shell wants it."""
-    return f"--map {shlex.quote(f'{key}={path}')}"
+    return f"`map={shlex.quote(f'{key}={path}')}`"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -93,4 +93,4 @@ def _memory_explained(model: Path) -> Iterator[None]:
     except (RuntimeError, MemoryError) as fault:
         if not out_of_memory(fault):
             raise
-        raise ToolkitError(f"{model}: out of memory", "score it with a --score-command on more devices") from fault
+        raise ToolkitError(f"{model}: out of memory", "score it with a `score_command` on more devices") from fault

@@ -83,7 +83,7 @@ def _checksums(folder: ShardFolder) -> list[str]:
 
 def _require_fit(path: Path, name: str, dataset: str, mask: NDArray[np.bool_]) -> None:
     if not dataset:
-        raise ToolkitError(f"{path}: record {name!r} names no data set", "see kolibri-sft convert --dataset")
+        raise ToolkitError(f"{path}: record {name!r} names no data set", "`convert(dataset)` names one")
     if mask[:1].any():
         raise ToolkitError(
             f"{path}: record {name!r} has loss on its first token, which nothing predicts",

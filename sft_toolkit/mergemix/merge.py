@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from sft_toolkit import json_text
+from sft_toolkit.choices import Dtype
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.mergemix.candidates import Candidate, read_candidates
 from sft_toolkit.shards.whole_folder import require_free, whole_folder
@@ -80,7 +81,7 @@ class MergeFolder:
     path: Path
     sources: Sources
     mixtures: list[Candidate]
-    dtype: str | None
+    dtype: Dtype | None
 
     @contextmanager
     def model(self, mixture: Candidate, threads: int) -> Iterator[Path]:

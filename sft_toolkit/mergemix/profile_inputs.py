@@ -30,7 +30,7 @@ def _profile(batches: Batches, outcome: Outcome) -> dict[str, NgramCounts]:
     for batch in batches:
         for conversation in batch:
             if conversation.dataset is None:
-                raise ToolkitError(f"record {conversation.id} names no data set", "see kolibri-sft convert --dataset")
+                raise ToolkitError(f"record {conversation.id} names no data set", "`convert(dataset)` names one")
             texts[conversation.dataset].extend(_prose(conversation))
             outcome.counters.records_out += 1
     return {dataset: count_ngrams(found) for dataset, found in texts.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sft_toolkit.choices import SurrogateKind, require_choices
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.mergemix.baseline import BaselineComparison, compare_with_baseline
 from sft_toolkit.mergemix.candidates import Candidate
@@ -26,13 +27,16 @@ class RankOptions:
     mixture that the others are to beat.
     """
 
-    surrogate: str = "auto"
+    surrogate: SurrogateKind = "auto"
     proposals: int = 3
     lower_is_better: bool = False
     noise: float | None = None
     draws: int = 2_000
     seed: int = 0
     baseline: str | None = None
+
+    def __post_init__(self) -> None:
+        require_choices(self)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class ScoreCommand:
             return process.wait(self.timeout)
         except subprocess.TimeoutExpired:
             fault = f"score command ran longer than {self.timeout:g} s: {shown}"
-            raise ToolkitError(fault, "raise --score-timeout") from None
+            raise ToolkitError(fault, "raise `timeout`") from None
         finally:
             _end_group(process)
 
@@ -105,7 +105,7 @@ def metric_of(scores: Mapping[str, float], metric: str | None) -> float:
         return next(iter(scores.values()))
     name = ONLY if metric is None else metric
     if name not in scores:
-        raise UsageError(f"no metric {name} among {', '.join(sorted(scores))}", "choose one with --metric")
+        raise UsageError(f"no metric {name} among {', '.join(sorted(scores))}", "choose one with `metric`")
     return scores[name]
 
 

@@ -40,7 +40,7 @@ def _trained_model(folder: Path) -> Iterator[Path]:
     if model.is_dir():
         yield model
     elif (folder / PINS).exists():
-        raise ToolkitError(f"{folder}: a run that has not ended", "finish it with kolibri-sft train --resume")
+        raise ToolkitError(f"{folder}: a run that has not ended", "finish it: `train(resume=True)`")
     else:
         yield folder
 

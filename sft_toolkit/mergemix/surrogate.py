@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from sft_toolkit.choices import SurrogateKind
 from sft_toolkit.errors import UsageError
 from sft_toolkit.mergemix.rank_correlation import Floats, Interval
 
@@ -55,7 +56,7 @@ class Surrogate:
         return [Interval(float(one), float(two)) for one, two in zip(low, high, strict=True)]
 
 
-def fit_surrogate(kind: str, mixtures: Floats, scores: Floats) -> Surrogate:
+def fit_surrogate(kind: SurrogateKind, mixtures: Floats, scores: Floats) -> Surrogate:
     """Fit `ridge` or `lightgbm`; `auto` takes whichever of those installed has the smaller leave-one-out error.
 
     mixtures: float64[n, K], scores: float64[n]. Raises UsageError for fewer than 4 scored mixtures.
@@ -66,8 +67,6 @@ def fit_surrogate(kind: str, mixtures: Floats, scores: Floats) -> Surrogate:
         return _fit_ridge(mixtures, scores)
     if kind == "lightgbm":
         return _judged("LightGBM", _lightgbm_trainer(), mixtures, scores)
-    if kind != "auto":
-        raise UsageError(f"--surrogate {kind}: unknown", "choose one of auto, ridge, lightgbm")
     ridge = _fit_ridge(mixtures, scores)
     if not _lightgbm_is_installed():
         return ridge

@@ -219,5 +219,5 @@ def _no_row(what: str, row: int, rows: int) -> ToolkitError:
 
 
 def _no_id(what: str, identity: str, near: NearIds) -> ToolkitError:
-    hint = near.hint() + (f"; --row {identity} shows the row of that number" if identity.isdecimal() else "")
+    hint = near.hint() + (f"; `row={identity}` shows the row of that number" if identity.isdecimal() else "")
     return ToolkitError(f"{what}: no id {identity!r} among {near.seen:,}", hint)

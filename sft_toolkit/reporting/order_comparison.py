@@ -29,7 +29,7 @@ class PlanOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.attention_share <= 1:
-            raise UsageError(f"--attention-share {self.attention_share}: not a share", "give a number from 0 to 1")
+            raise UsageError(f"`attention_share` {self.attention_share}: not a share", "give a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)

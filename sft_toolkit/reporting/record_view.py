@@ -34,7 +34,7 @@ def rendered_view(conversation: Conversation, renderer: Renderer, tokens_apart: 
     try:
         rendered = renderer.render(conversation)
     except RecordError as error:
-        hint = error.hint or "without --tokenizer its messages are shown as they stand"
+        hint = error.hint or "without `tokenizer` its messages are shown as they stand"
         raise ToolkitError(f"record {conversation.id!r}: {error.detail}", hint) from error
     facts = _record_facts(conversation) + token_facts([len(rendered.input_ids)], rendered.loss_tokens)
     notes = [f"{name} {count}" for name, count in sorted(rendered.notes.items()) if count]

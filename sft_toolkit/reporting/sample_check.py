@@ -17,14 +17,14 @@ from sft_toolkit.reporting.findings import Finding, Level
 from sft_toolkit.shards.sources import Source
 
 _ROWS_AT_ONCE = 1024
-_PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
+_PER_EXCHANGE = "`render(per_exchange=True)` trains every exchange as inference would show it"
 _NOTES: dict[str, tuple[Level, str]] = {
     "dropped_reasoning": ("warning", _PER_EXCHANGE),
-    "effort_not_rendered": ("warning", "--effort-sentences states what a template does not"),
+    "effort_not_rendered": ("warning", "`effort_sentences` states what a template does not"),
     "history_stop_left_out": ("warning", _PER_EXCHANGE),
     "reasoning_not_rendered": ("warning", "choose a template that writes reasoning"),
     "straddling_tokens": ("warning", "such a token carries loss only where its first character does"),
-    "tools_not_rendered": ("warning", "render --tools-in-system writes them into the system prompt"),
+    "tools_not_rendered": ("warning", "`render(tools_in_system=True)` writes them into the system prompt"),
     "turns_without_header": ("warning", "look at one with kolibri-sft inspect"),
     "turns_without_stop": (
         "error",

@@ -26,7 +26,7 @@ def sequence_view(sequence: Sequence, tokenizer: ChatTokenizer | None, tokens_ap
     facts += token_facts([len(document.input_ids) for document in documents], loss_tokens)
     wanted = range(len(documents)) if sequence.wanted is None else [sequence.wanted]
     if len(wanted) < len(documents):
-        facts.append(("shown", f"document {sequence.wanted}; --row shows all"))
+        facts.append(("shown", f"document {sequence.wanted}; `row` shows all"))
     sections = [_document_section(number, documents[number], tokenizer, tokens_apart) for number in wanted]
     title = documents[wanted[0]].id if len(wanted) == 1 else f"{len(documents)} documents"
     return View(title, facts, sections, _warnings(sequence, tokenizer), tokens_apart)
@@ -40,7 +40,7 @@ def read_tokenizer(path: Path) -> ChatTokenizer:
 
 def _warnings(sequence: Sequence, tokenizer: ChatTokenizer | None) -> list[str]:
     if tokenizer is None:
-        return ["token ids are shown; add --tokenizer DIR to see text"]
+        return ["token ids are shown; add `tokenizer` to see text"]
     if sequence.tokenizer not in (None, tokenizer.digest):
         return ["made with another tokenizer: the text may be nonsense; give the one that render was given"]
     return []

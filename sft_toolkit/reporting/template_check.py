@@ -20,9 +20,9 @@ from sft_toolkit.errors import RecordError
 from sft_toolkit.reporting.findings import Finding, Level
 
 _LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>")
-_STATE_EFFORT = "--effort-sentences states it"
+_STATE_EFFORT = "`effort_sentences` states it"
 _EFFORT_VARIABLES = frozenset({"reasoning_effort", "reasoning_strength", "enable_thinking", "thinking"})
-_PER_EXCHANGE = "render --per-exchange trains every exchange as inference would show it"
+_PER_EXCHANGE = "`render(per_exchange=True)` trains every exchange as inference would show it"
 
 
 def template_findings(renderer: Renderer) -> list[Finding]:
@@ -46,7 +46,7 @@ def _choice(all_names: list[str], taken: list[str]) -> Finding:
         said += f"{TOOL_USE} takes records that declare tools, "
     others = DEFAULT if DEFAULT in taken else "none"
     level: Level = "ok" if DEFAULT in taken else "warning"
-    return Finding(level, "templates", f"{said}{others} takes all others", "--chat-template NAME takes one for all")
+    return Finding(level, "templates", f"{said}{others} takes all others", "`chat_template=NAME` takes one for all")
 
 
 def _findings(renderer: Renderer, without_tools: bool = False) -> list[Finding]:
@@ -211,7 +211,7 @@ class _TemplateCheck:
         if self._facts.tools:
             return Finding("ok", "tools", "declared tools are written")
         said = "declared tools are not written: a model would learn to use, or decline, tools that no prompt shows"
-        return Finding("warning", "tools", said, "render --tools-in-system writes them into the system prompt")
+        return Finding("warning", "tools", said, "`render(tools_in_system=True)` writes them into the system prompt")
 
     def _tool_calls(self) -> Finding | None:
         if self._without_tools:
@@ -243,7 +243,7 @@ class _TemplateCheck:
             return Finding("ok", "effort", "a record's effort changes the prompt")
         if unstated != list(EFFORTS):
             said = f"a prompt of effort {' or '.join(unstated)} does not say so"
-            return Finding("warning", "effort", said, "give those levels a table in --effort-sentences")
+            return Finding("warning", "effort", said, "give those levels a table in `effort_sentences`")
         switches = [name for name in self._renderer.template.readable if name in _EFFORT_VARIABLES]
         if not switches:
             return Finding("ok", "effort", "the template reads none: labels of effort would not show", _STATE_EFFORT)
@@ -285,7 +285,7 @@ class _TemplateCheck:
         if not self._facts.asks_for_date:
             return None
         said = f"writes today's date, and is given {self._renderer.template.today}"
-        return Finding("warning", "date", said, "render --date gives it another")
+        return Finding("warning", "date", said, "`render(date)` gives it another")
 
     def _forms(self) -> Finding | None:
         dialect = self._facts.dialect

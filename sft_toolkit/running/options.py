@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sft_toolkit.choices import Driver
 from sft_toolkit.running.drivers import run_ordered
 from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.sources import STDIN
@@ -38,7 +39,7 @@ class RunOptions:
     force: bool = False
     resume: bool = False
     dry_run: bool = False
-    driver: str = "local"
+    driver: Driver = "local"
     summary_format: str = "text"
     origins: Mapping[str, str] = field(default_factory=dict)
     progress: Callable[[Progress], None] = lambda progress: None

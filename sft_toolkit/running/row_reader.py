@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sft_toolkit.choices import Duplicates
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import RecordReader
 from sft_toolkit.shards.segments import Row
 from sft_toolkit.stage import Outcome
 
-DUPLICATES = ("error", "drop", "number")
 """What may be done with a record that occurs again: nothing here (who draws by ids refuses it), dropped, numbered."""
 
 Repeats = Mapping[tuple[str, int], int]
@@ -24,7 +24,7 @@ class RowReader:
     """Reads rows with `records`; `repeats` are the records that, under `duplicates`, are dropped or numbered."""
 
     records: RecordReader = field(default_factory=RecordReader)
-    duplicates: str = "error"
+    duplicates: Duplicates = "error"
     repeats: Repeats = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class OutputFolder:
             self._require_none([name for name in entries if name != PROGRESS])
         elif not resume:
             state = "holds a finished run" if self.is_finished else "holds an unfinished run"
-            raise UsageError(f"{self.path}: {state}", "use --resume to continue, --force to start over")
+            raise UsageError(f"{self.path}: {state}", "use `resume=True` to continue, `force=True` to start over")
 
     def report(self, block: BlockReport, rejections: list[Rejection]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
@@ -178,7 +178,7 @@ def _is_ours(name: str) -> bool:
 def begun_otherwise(path: Path) -> UsageError:
     """The error for a folder whose run cannot be resumed."""
     return UsageError(
-        f"{path}: was begun from other inputs or options", "use --force to start over, or another --output"
+        f"{path}: was begun from other inputs or options", "use `force=True` to start over, or another `output`"
     )
 
 

@@ -58,7 +58,7 @@ class ShardFolder:
         path = self.path / MANIFEST
         if not path.is_file():
             if (self.path / PROGRESS).is_dir():
-                raise ToolkitError(f"{self.path}: unfinished", "run the command that writes it again with --resume")
+                raise ToolkitError(f"{self.path}: unfinished", "run what writes it again with `resume=True`")
             raise ToolkitError(f"{self.path}: no shard folder (it has no {MANIFEST})")
         try:
             manifest = decode(path.read_bytes())

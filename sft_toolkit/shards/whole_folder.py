@@ -37,7 +37,7 @@ def require_free(target: Path, mark: str, *, force: bool) -> None:
         kind = f"is not empty and holds no {mark}" if target.is_dir() else "is a file"
         raise UsageError(f"{target}: {kind}", "choose another folder")
     if not force:
-        raise UsageError(f"{target}: exists already", "choose another folder or replace it with --force")
+        raise UsageError(f"{target}: exists already", "choose another folder or replace it with `force=True`")
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def require_distinct(paths: Sequence[Path]) -> None:
     seen: dict[Path, Path] = {}
     for path in paths:
         if path.resolve() in seen:
-            raise UsageError(f"{path}: given twice", "give it once, with twice the weight in --weights")
+            raise UsageError(f"{path}: given twice", "give it once, with twice the weight in `weights`")
         seen[path.resolve()] = path
 
 

@@ -183,7 +183,7 @@ class _Chunk:
         for position, source in enumerate(self.parameter.sources):
             self.require_finite(position, self.read(position, buffer, FORMATS[source.dtype].storage))
         fault = f"tensor {self.parameter.name} does not fit {self.parameter.dtype}: the average overflows"
-        raise ToolkitError(fault, "choose a wider --dtype")
+        raise ToolkitError(fault, "choose a wider `dtype`")
 
 
 def _not_finite(source: Tensor) -> ToolkitError:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import sft_toolkit
+from sft_toolkit.choices import Dtype, require_choices
 from sft_toolkit.errors import UsageError
 from sft_toolkit.shards.atomic import sync
 from sft_toolkit.shards.whole_folder import require_space
 from sft_toolkit.souping.agreed_tensors import Parameter, agreed_parameters
 from sft_toolkit.souping.checkpoint import Checkpoint, open_checkpoint
-from sft_toolkit.souping.float_formats import FORMATS
 from sft_toolkit.souping.model_files import create_model_files
 from sft_toolkit.souping.side_files import copy_side_files, require_same_meaning
 from sft_toolkit.souping.streaming import write_combinations
@@ -42,14 +42,13 @@ Recipe = dict[str, Any]
 class OutputOptions:
     """How models are written. `dtype` None keeps each tensor's own; `max_shard_size` in bytes; 0 threads: by cores."""
 
-    dtype: str | None = None
+    dtype: Dtype | None = None
     max_shard_size: int = 5_000_000_000
     force: bool = False
     threads: int = 0
 
     def __post_init__(self) -> None:
-        if self.dtype is not None and self.dtype not in FORMATS:
-            raise UsageError(f"--dtype {self.dtype}: unknown", f"choose one of {', '.join(FORMATS)}")
+        require_choices(self)
 
     @property
     def thread_count(self) -> int:

@@ -41,6 +41,7 @@ class BackfillStage(TeacherStage):
     name: ClassVar[str] = "backfill"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_language(self.language)
 
     def requests(self, conversation: Conversation) -> Iterator[Request]:

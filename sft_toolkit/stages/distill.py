@@ -47,14 +47,15 @@ class DistillStage(TeacherStage):
     name: ClassVar[str] = "distill"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_language(self.language)
         unknown = sorted(set(self.keep) - set(CLASSES))
         if unknown:
-            raise UsageError(f"--keep {unknown[0]}: unknown", f"the classes are {', '.join(CLASSES)}")
+            raise UsageError(f"`keep` {unknown[0]}: unknown", f"the classes are {', '.join(CLASSES)}")
         if self.compare and self.samples % 2:
-            raise UsageError(f"--ab with --samples {self.samples}: no halves", "give an even number of samples")
+            raise UsageError(f"`compare` with `samples` {self.samples}: no halves", "give an even number of samples")
         if self.compare and self.asking.prefill == NONE:
-            raise UsageError("--ab compares with an opener, and --prefill none sends none")
+            raise UsageError("`compare` compares with an opener, and `prefill=none` sends none")
 
     @property
     def draws(self) -> bool:

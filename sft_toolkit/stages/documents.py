@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from sft_toolkit.choices import EffortMismatch, History
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.draws import uniform
 from sft_toolkit.errors import RecordError
@@ -19,9 +20,6 @@ from sft_toolkit.stage import Outcome
 
 if TYPE_CHECKING:
     from sft_toolkit.chat import Renderer
-
-EFFORT_MISMATCH = ("split", "mask", "error")
-HISTORY = ("keep", "drop", "both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,8 @@ class DocumentRules:
     """
 
     renderer: Renderer
-    effort_mismatch: str = "split"
-    history: str = "keep"
+    effort_mismatch: EffortMismatch = "split"
+    history: History = "keep"
     per_exchange: bool = False
     last: bool = False
     seed: int = 0
@@ -224,5 +222,5 @@ def _mismatch(training: list[_Exchange]) -> RecordError:
     return RecordError(
         "effort_mismatch",
         f"its exchanges have different efforts ({labels}), and a prompt states one",
-        "choose with --effort-mismatch split or mask",
+        "choose `effort_mismatch` split or mask",
     )

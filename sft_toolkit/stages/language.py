@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from sft_toolkit.choices import Policy
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
 from sft_toolkit.labelers.language import Consistency, accepted_labels, judge_language
@@ -31,12 +32,13 @@ class LanguageStage(Stage):
 
     language: str = "de"
     drop: bool = False
-    loops: str | None = None
-    artefacts: str = NOTE
+    loops: Policy | None = None
+    artefacts: Policy = NOTE
 
     name: ClassVar[str] = "language"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_language(self.language)
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
@@ -70,7 +72,7 @@ def require_language(language: str) -> None:
     try:
         accepted_labels(language)
     except ValueError as fault:
-        raise UsageError(f"--language {fault}") from fault
+        raise UsageError(f"`language` {fault}") from fault
 
 
 def verdict_record(reasoning: str, language: str, prompt: str) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
+from sft_toolkit.choices import Policy
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.labelers.repetition import find_loop
 from sft_toolkit.stage import Outcome
 
 LOOP = "loop"
 REPETITIVE = "repetitive"
-NOTE, REJECT = "note", "reject"
-POLICIES = (NOTE, REJECT)
+NOTE: Final = "note"
+REJECT: Final = "reject"
 _SHOWN_CHARACTERS = 120
 
 
@@ -24,7 +25,9 @@ def note_loops(conversation: Conversation, outcome: Outcome) -> None:
             outcome.note("loops", message.extra[LOOP] is not None)
 
 
-def reject_loops(conversations: Iterator[Conversation], outcome: Outcome, policy: str | None) -> Iterator[Conversation]:
+def reject_loops(
+    conversations: Iterator[Conversation], outcome: Outcome, policy: Policy | None
+) -> Iterator[Conversation]:
     """Under the policy `reject`, reject the conversations with a loop that was noted; else let all pass."""
     for conversation in conversations:
         looping = next((message for message in conversation.messages if message.extra.get(LOOP)), None)

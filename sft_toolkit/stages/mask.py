@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
+from sft_toolkit.choices import Policy, RepeatRule
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.stages.loops import note_loops, reject_loops
@@ -22,27 +23,28 @@ class MaskStage(Stage):
     regular expression.
     """
 
-    repeats: str = "default"
+    repeats: RepeatRule = "default"
     failure_patterns: tuple[str, ...] = ()
     unknown_tool_patterns: tuple[str, ...] = ()
     invalid_arguments_patterns: tuple[str, ...] = ()
     known_tools: tuple[str, ...] = ()
     allow_extra_arguments: bool = False
-    loops: str | None = None
+    loops: Policy | None = None
 
     name: ClassVar[str] = "mask"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self._judge
 
     @cached_property
     def _judge(self) -> Judge:
         return Judge(
             repeats=self.repeats,
-            failure=compile_patterns("--failure-pattern", self.failure_patterns),
-            unknown_tool=compile_patterns("--unknown-tool-pattern", self.unknown_tool_patterns),
-            invalid_arguments=compile_patterns("--invalid-arguments-pattern", self.invalid_arguments_patterns),
-            known_tools=compile_patterns("--known-tool", self.known_tools),
+            failure=compile_patterns("failure_patterns", self.failure_patterns),
+            unknown_tool=compile_patterns("unknown_tool_patterns", self.unknown_tool_patterns),
+            invalid_arguments=compile_patterns("invalid_arguments_patterns", self.invalid_arguments_patterns),
+            known_tools=compile_patterns("known_tools", self.known_tools),
             allow_extra_arguments=self.allow_extra_arguments,
         )
 

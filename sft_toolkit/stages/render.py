@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sft_toolkit.choices import EffortMismatch, History, Overlong, TrainedTurns
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, UsageError
 from sft_toolkit.stage import Outcome, Stage
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from sft_toolkit.chat import Rendered, Renderer
     from sft_toolkit.chat.effort_sentences import EffortSentences
 
-OVERLONG = ("error", "drop", "truncate")
-TRAIN = ("all", "last")
 DEFAULT_DATE = "2026-01-01"
 
 
@@ -43,24 +42,25 @@ class RenderStage(Stage):
 
     tokenizer: str
     chat_template: str | None = None
-    train: str = "all"
+    train: TrainedTurns = "all"
     train_empty_think: bool = False
     per_exchange: bool = False
     max_tokens: int | None = None
-    overlong: str = "error"
+    overlong: Overlong = "error"
     date: str = DEFAULT_DATE
     template_variables: Mapping[str, Any] = field(default_factory=dict)
     tools_in_system: bool = False
     effort_sentences: str | None = None
-    effort_mismatch: str = "split"
-    history: str = "keep"
+    effort_mismatch: EffortMismatch = "split"
+    history: History = "keep"
     seed: int = 0
 
     name: ClassVar[str] = "render"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.overlong != "error" and self.max_tokens is None:
-            raise UsageError(f"--overlong {self.overlong} needs a length", "add --max-tokens N")
+            raise UsageError(f"`overlong` {self.overlong} needs a length", "add `max_tokens=N`")
         _ = self._renderer
 
     @cached_property
@@ -95,7 +95,7 @@ class RenderStage(Stage):
         try:
             return datetime.date.fromisoformat(self.date)
         except ValueError as fault:
-            raise UsageError(f"--date {self.date}: not a date", "write it as 2026-01-31") from fault
+            raise UsageError(f"`date` {self.date}: not a date", "write it as 2026-01-31") from fault
 
     @property
     def schema(self) -> pa.Schema:
@@ -149,7 +149,7 @@ class RenderStage(Stage):
         if self.max_tokens is not None and length > self.max_tokens:
             detail = f"{length} tokens, more than {self.max_tokens}"
             if self.overlong == "error":
-                outcome.fault(sample, RecordError("overlong", detail, "choose with --overlong drop or truncate"))
+                outcome.fault(sample, RecordError("overlong", detail, "choose with `overlong` drop or truncate"))
                 return
             if self.overlong == "drop":
                 outcome.drop(sample, "overlong", detail)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+from sft_toolkit.choices import AnswerForm, Mismatch
 from sft_toolkit.conversation import Conversation, Message, ToolCall
-from sft_toolkit.errors import UsageError
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.backfill import BACKFILL
 from sft_toolkit.stages.language import VERDICT
-from sft_toolkit.teachers.call_answers import FORMS, NATIVE, call_request, read_calls
+from sft_toolkit.teachers.call_answers import NATIVE, call_request, read_calls
 from sft_toolkit.teachers.leaks import leak_in
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
@@ -20,7 +20,8 @@ from sft_toolkit.tool_calls import same_call, same_calls
 from sft_toolkit.tool_calls.compare import difference
 
 VERIFY = "verify"
-STRIP, QUARANTINE = "strip", "quarantine"
+STRIP: Final = "strip"
+QUARANTINE: Final = "quarantine"
 AGREES, DIFFERS, LEAK = "agrees", "differs", "leak"
 
 
@@ -35,17 +36,11 @@ class VerifyStage(TeacherStage):
     """
 
     votes: int = 1
-    form: str = NATIVE
-    mismatch: str = STRIP
+    form: AnswerForm = NATIVE
+    mismatch: Mismatch = STRIP
     every_turn: bool = False
 
     name: ClassVar[str] = "verify"
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise UsageError(f"--answers {self.form}: unknown", f"choose one of {', '.join(FORMS)}")
-        if self.mismatch not in (STRIP, QUARANTINE):
-            raise UsageError(f"--mismatch {self.mismatch}: unknown", f"choose {STRIP} or {QUARANTINE}")
 
     def requests(self, conversation: Conversation) -> Iterator[Request]:
         for message in self._turns(conversation):

@@ -56,7 +56,7 @@ def kept_asking(journal: Path) -> Asking:
 def _require_config(journal: Path) -> dict[str, Any]:
     config = read_config(journal)
     if config is None:
-        raise UsageError(f"{journal}: no journal", "--rejudge reads the replies of an earlier run")
+        raise UsageError(f"{journal}: no journal", "`rejudge` reads the replies of an earlier run")
     return config
 
 
@@ -91,7 +91,7 @@ def _run_until_terminated(work: Coroutine[Any, Any, AskingState]) -> AskingState
 def default_journal(output: str) -> Path:
     """Where the journal lies unless the user says otherwise: beside the output."""
     if output == "-":
-        raise UsageError("output to stdout needs a place for the replies", "name it with --journal DIR")
+        raise UsageError("output to stdout needs a place for the replies", "name it with `journal`")
     return Path(output.rstrip("/") + ".journal")
 
 

@@ -51,6 +51,6 @@ class HttpBatches:
             said = read_reply(self._refused(response)).refusal
         except NotThere as fault:
             raise ToolkitError(
-                fault.message, "has this endpoint /files and /batches? --batch-file does without"
+                fault.message, "has this endpoint /files and /batches? `batch_file` does without"
             ) from fault
         raise ToolkitError(f"{self._client.url}{path}: {said}")

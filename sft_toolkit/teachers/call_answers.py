@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.json_text import encode_text
@@ -11,8 +11,9 @@ from sft_toolkit.teachers.answered_calls import answers_in
 from sft_toolkit.teachers.replies import Reply
 from sft_toolkit.teachers.requests import Request
 
-NATIVE, JSON, TEXT = "tools", "json", "text"
-FORMS = (NATIVE, JSON, TEXT)
+NATIVE: Final = "tools"
+JSON: Final = "json"
+TEXT: Final = "text"
 
 _ASKING = (
     "You are given the reasoning of an assistant that is about to call tools. Make exactly the tool calls that follow "

@@ -89,7 +89,7 @@ class Conductor:
             if earlier is not None and not self._run.force:
                 self._use(replace(self.stage.asking, prefill=str(earlier["prefill"])))
             elif self._options.rejudge:
-                raise UsageError("--rejudge with --force needs the form of prefill", "add --prefill")
+                raise UsageError("`rejudge` with `force` needs the form of prefill", "add `prefill`")
             else:
                 await self._shake_hands()
 
@@ -220,4 +220,4 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as fault:
-        raise ToolkitError(f"{path}: {fault.strerror}", "--batch-replies takes a file of a batch's replies") from fault
+        raise ToolkitError(f"{path}: {fault.strerror}", "`batch_replies` takes a file of a batch's replies") from fault

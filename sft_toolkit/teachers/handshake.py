@@ -88,10 +88,10 @@ async def shake_hands(endpoint: Endpoint, asking: Asking, template: KnownTemplat
         found.append(f"{form}: {why_not}")
     if not_there and not hands.were_heard:
         raise not_there[0]
-    more = "" if template is not None else "add --tokenizer DIR with the teacher's chat template;"
+    more = "" if template is not None else "add `tokenizer` with the teacher's chat template;"
     raise ToolkitError(
         f"the opener does not land inside open thinking ({'; '.join(found)})",
-        f"{more} {_VARIABLES}; --prefill none asks without openers".strip(),
+        f"{more} {_VARIABLES}; `prefill=none` asks without openers".strip(),
     )
 
 
@@ -227,8 +227,8 @@ def _beginning(reply: Reply) -> str:
     return reply.reasoning.removeprefix(CANARY_OPENER)[:40].strip()
 
 
-_WRITES_NONE = "the chat template of --tokenizer writes no reasoning, so that nothing shows how it opens thinking"
-_VARIABLES = f"""a template may want --parameter {TEMPLATE_VARIABLES}='{{"enable_thinking": true}}' to open thinking"""
+_WRITES_NONE = "the chat template of `tokenizer` writes no reasoning, so that nothing shows how it opens thinking"
+_VARIABLES = f"""a template may want `parameter={TEMPLATE_VARIABLES}='{{"enable_thinking": true}}'` to open thinking"""
 
 
 async def _rendered(endpoint: Endpoint, body: Mapping[str, Any]) -> str | None:

@@ -64,7 +64,7 @@ class HttpClient:
         except (httpx.ConnectError, httpx.ConnectTimeout) as fault:
             raise Unreachable(f"no connection: {fault or type(fault).__name__}") from fault
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as fault:
-            raise ToolkitError(f"{self.url}: {fault}", "give --teacher as https://host/v1") from fault
+            raise ToolkitError(f"{self.url}: {fault}", "give `teacher` as https://host/v1") from fault
         except (TimeoutError, httpx.RequestError) as fault:
             raise Faulty(self._broken(fault), bytes(came) if is_paid else b"") from fault
         finally:

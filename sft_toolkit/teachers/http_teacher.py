@@ -27,13 +27,13 @@ from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import Busy, Faulty, NotThere, RawReply, Setback, Unreachable
 
 _HOPELESS = {
-    401: "is the key right? it comes from --api-key-file or KOLIBRI_SFT_API_KEY",
+    401: "is the key right? it comes from `api_key_file` or KOLIBRI_SFT_API_KEY",
     403: "the key may not use this model or endpoint",
     407: "the proxy that the environment names wants a login",
 }
 _NOT_THERE = {
-    404: "check --teacher (it usually ends in /v1) and --model",
-    405: "check --teacher: it usually ends in /v1",
+    404: "check `teacher` (it usually ends in /v1) and `model`",
+    405: "check `teacher`: it usually ends in /v1",
 }
 _PASSING = frozenset({408, 409, 425})
 _BUSY = (429, 503)
@@ -88,7 +88,7 @@ class HttpTeacher:
         if asking.prefill != COMPLETIONS or request.opener is None:
             return "/chat/completions", chat_body(asking, request, self._agreed.tag)
         if self._template is None:
-            raise ToolkitError("prefill completions needs the chat template", "add --tokenizer DIR")
+            raise ToolkitError("prefill completions needs the chat template", "add `tokenizer`")
         return "/completions", completion_body(asking, request, self._template)
 
     async def rendered_by_server(self, body: Mapping[str, Any]) -> str | None:

@@ -119,7 +119,7 @@ class Journal:
         except BlockingIOError as fault:
             self._file.close()
             raise ToolkitError(
-                f"{path}: another run is writing it", "wait for it, or name another --journal"
+                f"{path}: another run is writing it", "wait for it, or name another `journal`"
             ) from fault
         os.truncate(path, whole_lines(path))
         self.replies = Replies.scan(folder)

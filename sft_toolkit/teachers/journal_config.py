@@ -33,7 +33,7 @@ def read_config(folder: Path) -> dict[str, Any] | None:
     except ValueError as fault:
         raise ToolkitError(f"{path}: not JSON: {fault}", "is this the journal of a run?") from fault
     if not (isinstance(config, dict) and {"stage", "model", "prefill", "parameters", "seed"} <= config.keys()):
-        raise ToolkitError(f"{path}: not what a journal holds", "--journal names the folder of a run's replies")
+        raise ToolkitError(f"{path}: not what a journal holds", "`journal` names the folder of a run's replies")
     return config
 
 
@@ -49,7 +49,7 @@ def claim(folder: Path, config: dict[str, Any], *, force: bool) -> tuple[dict[st
     if changed and not force:
         raise UsageError(
             f"{folder}: was begun with another {', '.join(changed)}",
-            "restore it, name another --journal, or use --force to ask with the new one (replies so far are kept)",
+            "restore it, name another `journal`, or use `force=True` to ask with the new one (replies so far are kept)",
         )
     try:
         folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)

@@ -36,10 +36,10 @@ class LocalTeacher:
         return await asyncio.to_thread(self._answer, asking, request)
 
     def question(self, asking: Asking, request: Request) -> tuple[str, dict[str, Any]]:
-        raise UsageError("a local teacher answers no batches", "name an endpoint with --teacher")
+        raise UsageError("a local teacher answers no batches", "name an endpoint with `teacher`")
 
     def batches(self) -> BatchEndpoint:
-        raise UsageError("a local teacher answers no batches", "name an endpoint with --teacher")
+        raise UsageError("a local teacher answers no batches", "name an endpoint with `teacher`")
 
     async def close(self) -> None:
         self.__dict__.pop("_model", None)

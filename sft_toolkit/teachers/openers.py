@@ -47,7 +47,7 @@ def packaged_openers(language: str) -> Openers:
     """The lists that come with the toolkit. Raises UsageError for a language that has none."""
     file = resources.files(__package__) / "openers" / f"{language}.txt"
     if not file.is_file():
-        raise UsageError(f"no openers for {language} come with the toolkit", "write a list and name it with --openers")
+        raise UsageError(f"no openers for {language} come with the toolkit", "write a list and name it with `openers`")
     return parse_openers(file.read_text(encoding="utf-8"), f"{language}.txt")
 
 

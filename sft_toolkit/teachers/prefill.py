@@ -36,7 +36,6 @@ _CHAT_FORMS: dict[str, _Form] = {
     PREFIX_FLAG: lambda opener, tag: ({"content": tag + opener, **_PREFIX}, {}),
 }
 FORMS = (COMPLETIONS, *_CHAT_FORMS)
-MODES = (AUTO, *FORMS, NONE)
 CONTINUED_AS_TEXT = frozenset({OPENER_ALONE, CONTENT, PREFIX_FLAG})
 """Forms that go on as the content of a message, so that a reply may close thinking that it never opened."""
 TAGGED = frozenset({CONTENT, PREFIX_FLAG})

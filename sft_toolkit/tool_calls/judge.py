@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from sft_toolkit.choices import RepeatRule
 from sft_toolkit.conversation import Conversation, Message, ToolCall
 from sft_toolkit.tool_calls.compare import canonical_arguments
 from sft_toolkit.tool_calls.results import (
@@ -23,8 +24,6 @@ from sft_toolkit.tool_calls.schema import BrokenSchema, Tool, compile_tools
 from sft_toolkit.tool_calls.subschemas import pointer
 
 Reason = Literal["unknown_tool", "invalid_arguments", "repeat_of_failed_call"]
-
-REPEAT_RULES = ("default", "strict", "user-round")
 
 _DETAIL_LENGTH = 240
 _LONGEST_NAME = 200
@@ -69,7 +68,7 @@ class Judge:
     names of tools that need no declaration.
     """
 
-    repeats: str = "default"
+    repeats: RepeatRule = "default"
     failure: Patterns = ()
     unknown_tool: Patterns = ()
     invalid_arguments: Patterns = ()

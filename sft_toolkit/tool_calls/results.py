@@ -105,15 +105,15 @@ def _pair_by_position(waiting: list[Message], sites: list[Site], pairing: Pairin
     pairing.results.update(zip(sites, waiting, strict=False))
 
 
-def compile_patterns(option: str, patterns: Iterable[str]) -> Patterns:
-    """Compile regular expressions. Raises UsageError naming the option."""
+def compile_patterns(parameter: str, patterns: Iterable[str]) -> Patterns:
+    """Compile regular expressions. Raises UsageError naming `parameter`."""
     compiled = []
     for pattern in patterns:
         try:
             compiled.append(re.compile(pattern))
         except re.error as fault:
             raise UsageError(
-                f"{option} {pattern!r} is not a regular expression: {fault}", "escape special characters with \\"
+                f"`{parameter}` {pattern!r} is not a regular expression: {fault}", "escape special characters with \\"
             ) from fault
     return tuple(compiled)
 

@@ -113,7 +113,7 @@ def _flash(
     from torch.nn.attention.varlen import varlen_attn
 
     if query.dtype == torch.float32:
-        raise ToolkitError("attention on CUDA does not compute in float32", "use --bf16")
+        raise ToolkitError("attention on CUDA does not compute in float32", "use `bf16=True`")
     own, result = query.size(-1), value.size(-1)
     width = -(-max(own, result) // _WIDTH_STEP) * _WIDTH_STEP
     if width > _GREATEST_WIDTH:

@@ -40,7 +40,7 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
         partial.rename(folder)
     except (OSError, SafetensorError) as fault:
         shutil.rmtree(partial, ignore_errors=True)
-        raise ToolkitError(f"{folder}: cannot be written: {fault}", "make room, then --resume writes it") from fault
+        raise ToolkitError(f"{folder}: cannot be written: {fault}", "make room, then use `resume=True`") from fault
 
 
 def _save_side_files(source: ModelSource, folder: Path) -> None:

@@ -37,7 +37,7 @@ def out_of_memory(fault: BaseException) -> bool:
 
 def _remedy(options: TrainOptions) -> str:
     if not options.activation_checkpointing:
-        return "try --activation-checkpointing"
+        return "try `activation_checkpointing=True`"
     if not options.recipe.bf16:
-        return "try --bf16, or more ranks"
-    return "use more ranks, or pack with a smaller --capacity"
+        return "try `bf16=True`, or more ranks"
+    return "use more ranks, or a smaller `pack(capacity)`"

@@ -24,7 +24,7 @@ def launch(count: int) -> int:
     UsageError where the machine has GPUs, but fewer than ranks.
     """
     if 0 < (devices := torch.cuda.device_count()) < count:
-        raise UsageError(f"--nproc {count}: a rank needs a GPU of its own, here are {devices}")
+        raise UsageError(f"`nproc` {count}: a rank needs a GPU of its own, here are {devices}")
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // count)))
     config = LaunchConfig(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sft_toolkit.choices import OrderName, Schedule, require_choices
 from sft_toolkit.errors import UsageError
-from sft_toolkit.packers import AUTO, ORDERS
-from sft_toolkit.training.schedule import SCHEDULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +24,11 @@ class Recipe:
     steps: int | None = None
     epochs: int = 1
     microbatches: int = 1
-    order: str = AUTO
+    order: OrderName = "auto"
     buffer: int = 256
     seed: int = 0
     learning_rate: float = 2e-5
-    schedule: str = "cosine"
+    schedule: Schedule = "cosine"
     warmup_ratio: float = 0.03
     decay_ratio: float = 0.2
     betas: tuple[float, float] = (0.9, 0.95)
@@ -38,18 +37,16 @@ class Recipe:
     bf16: bool = False
 
     def __post_init__(self) -> None:
-        for name, value, choices in (("order", self.order, (AUTO, *ORDERS)), ("schedule", self.schedule, SCHEDULES)):
-            if value not in choices:
-                raise UsageError(f"--{name} {value}: unknown", f"choose one of {', '.join(choices)}")
-        shares = (("warmup-ratio", self.warmup_ratio), ("decay-ratio", self.decay_ratio))
+        require_choices(self)
+        shares = (("warmup_ratio", self.warmup_ratio), ("decay_ratio", self.decay_ratio))
         for name, share in (*shares, *(("betas", beta) for beta in self.betas)):
             if not 0 <= share < 1:
-                raise UsageError(f"--{name} {share}: not in [0, 1)")
-        for name, rate in (("learning-rate", self.learning_rate), ("max-grad-norm", self.max_grad_norm)):
+                raise UsageError(f"`{name}` {share}: not in [0, 1)")
+        for name, rate in (("learning_rate", self.learning_rate), ("max_grad_norm", self.max_grad_norm)):
             if not rate > 0:
-                raise UsageError(f"--{name} {rate}: not above 0")
+                raise UsageError(f"`{name}` {rate}: not above 0")
         if self.schedule == "wsd" and self.warmup_ratio + self.decay_ratio > 1:
-            given = f"--warmup-ratio {self.warmup_ratio} and --decay-ratio {self.decay_ratio}"
+            given = f"`warmup_ratio` {self.warmup_ratio} and `decay_ratio` {self.decay_ratio}"
             raise UsageError(f"{given} leave no step between them")
 
 
@@ -66,7 +63,7 @@ class ModelSource:
 
     def __post_init__(self) -> None:
         if (self.checkpoint is None) == (self.init is None):
-            raise UsageError("a model is needed, and one only", "give --model DIR or --init CONFIG")
+            raise UsageError("a model is needed, and one only", "give `model` or `init`")
         for path in filter(None, (self.path, self.tokenizer)):
             if not path.exists():
                 raise UsageError(f"{path}: does not exist", "models are read from the disk, not downloaded")

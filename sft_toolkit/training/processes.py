@@ -70,7 +70,7 @@ def joined_ranks() -> Iterator[Ranks]:
             raise SystemExit(1) from fault
         if lost:
             message = "another rank is gone or does not answer: was it killed?"
-            raise ToolkitError(message, "continue with --resume") from fault
+            raise ToolkitError(message, "continue with `resume=True`") from fault
         raise
     dist.destroy_process_group()
 
@@ -79,7 +79,7 @@ def _rendezvous() -> tuple[dist.Store, int, int]:
     if "RANK" not in os.environ:
         return dist.HashStore(), 0, 1
     if lacking := [name for name in _SIBLINGS if name not in os.environ]:
-        raise UsageError(f"RANK is set and {lacking[0]} is not", "start ranks with --nproc or torchrun, or unset RANK")
+        raise UsageError(f"RANK is set and {lacking[0]} is not", "start ranks with `nproc` or torchrun, or unset RANK")
     _end_with_launcher()
     return next(dist.rendezvous("env://"))
 

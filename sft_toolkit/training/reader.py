@@ -47,12 +47,12 @@ class Reader:
                 if longest > self.positions:
                     raise ToolkitError(
                         f"{document}, the model has {self.positions} positions",
-                        "pack with a smaller --capacity and --overlong drop, or extend the model's positions",
+                        "choose a smaller `pack(capacity)` and `pack(overlong=drop)`, or extend the model's positions",
                     )
                 raise ToolkitError(
                     f"{document}; beyond {self.turning}, longrope would change the positions of all documents packed "
                     "with it",
-                    "pack with a smaller --capacity and --overlong drop",
+                    "choose a smaller `pack(capacity)` and `pack(overlong=drop)`",
                 )
 
 

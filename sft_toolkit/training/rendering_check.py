@@ -19,7 +19,7 @@ def rendering_warnings(packed: Path, source: ModelSource) -> Iterator[str]:
     """
     origin = source.tokenizer or source.path
     if source.init is not None and source.tokenizer is None:
-        yield "no tokenizer will lie beside the trained model; give --tokenizer DIR"
+        yield "no tokenizer will lie beside the trained model; give `tokenizer`"
     if not (origin / "tokenizer.json").is_file():
         return
     rendered_with = ShardFolder(packed, "packed").manifest

@@ -35,11 +35,11 @@ def open_reports(options: TrainOptions, begun: int, steps: int) -> list[Report]:
     wanted: list[Report] = [MetricsFile(options.output / METRICS, begun)]
     for name in options.reports:
         if name not in REPORTS:
-            raise UsageError(f"--report {name}: unknown", f"choose one of {', '.join(REPORTS)}")
+            raise UsageError(f"`reports` {name}: unknown", f"choose one of {', '.join(REPORTS)}")
         try:
             wanted.append(REPORTS[name](options.output, begun))
         except ImportError as fault:
-            raise ToolkitError(f"--report {name}: not installed", f"pip install {name}") from fault
+            raise ToolkitError(f"`reports` {name}: not installed", f"pip install {name}") from fault
     return wanted if options.quiet else [*wanted, Line(steps)]
 
 

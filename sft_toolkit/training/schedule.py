@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-SCHEDULES = ("cosine", "linear", "wsd")
+from sft_toolkit.choices import Schedule
 
 
-def rate_share(schedule: str, step: int, steps: int, warmup_ratio: float, decay_ratio: float) -> float:
+def rate_share(schedule: Schedule, step: int, steps: int, warmup_ratio: float, decay_ratio: float) -> float:
     """Share of the peak learning rate at `step` of `steps`, from 0; above 0 and at most 1.
 
     It rises linearly over the first `warmup_ratio` of the steps (0 … 1). From there to the end, "cosine" falls as half

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import torch
 import torch.distributed as dist
 from transformers import PreTrainedConfig
 from transformers.utils import logging
 
+from sft_toolkit.choices import OrderName
 from sft_toolkit.draws import key
 from sft_toolkit.errors import UsageError
 from sft_toolkit.packers import AUTO, OrderChoice, Plan, choose_order, plan_for
@@ -31,9 +34,14 @@ from sft_toolkit.training.trainer import Trainer
 from sft_toolkit.training.training_folder import RunFolder, pins_of
 
 
-def train(options: TrainOptions) -> None:
+def _print_warning(text: str) -> None:
+    print(f"warning: {text}", file=sys.stderr)
+
+
+def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -> None:
     """Train on all ranks that a launcher started, else in this process, and export the model.
 
+    `warn` is called with each sentence about what is odd but no error, unless the options say quiet.
     Raises UsageError and ToolkitError on the first rank that meets the fault, SystemExit on the others, and
     SystemExit(143) or (130) after SIGTERM or SIGINT, once the state is saved.
     """
@@ -48,7 +56,7 @@ def train(options: TrainOptions) -> None:
             held.enter_context(folder.lock())
         if ranks.leads and not options.quiet:
             for warning in rendering_warnings(options.packed, options.source):
-                print(f"warning: {warning}", file=sys.stderr)
+                warn(warning)
         model = _train(options, config, ranks, folder, reader)
         export(model, config, options.source, folder.model, ranks)
         if ranks.leads and not options.quiet:
@@ -67,9 +75,10 @@ def order_choice(recipe: Recipe, packed: PackedFolder, ranks: int) -> OrderChoic
     return choose_order(index.tokens, index.cost, ranks, recipe.microbatches, buffer=recipe.buffer, seed=recipe.seed)
 
 
-def order_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> str:
+def order_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> OrderName:
     """The name of the order that the recipe means for these sequences."""
-    return order_choice(recipe, packed, ranks).order if recipe.order == AUTO else recipe.order
+    chosen = order_choice(recipe, packed, ranks).order if recipe.order == AUTO else recipe.order
+    return cast(OrderName, chosen)
 
 
 def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:

@@ -147,7 +147,7 @@ class Trainer:
         more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""
         return ToolkitError(
             f"step {self.done + 1}: loss or gradient is not finite; documents: {', '.join(ids[:_SHOWN_IDS])}{more}",
-            "nothing of this step was kept: look at these, or lower --learning-rate, then continue with --resume",
+            "nothing of this step was kept: look at these, or lower `learning_rate`, then continue with `resume=True`",
         )
 
 

@@ -57,10 +57,10 @@ class RunFolder:
         if not path.exists():
             return ranks
         if not resume:
-            raise UsageError(f"{self.path}: holds a run", "use --resume to continue, or another --output")
+            raise UsageError(f"{self.path}: holds a run", "use `resume=True` to continue, or another `output`")
         pinned = decode(path.read_bytes())
         if difference := _difference(pinned, self._pins):
-            raise UsageError(f"{self.path}: was begun {difference}", "resume it as it was, or use another --output")
+            raise UsageError(f"{self.path}: was begun {difference}", "resume it as it was, or use another `output`")
         return int(pinned["ranks"])
 
     def pin(self, ranks: int) -> None:
@@ -81,7 +81,7 @@ def pins_of(recipe: Recipe, packed: PackedFolder, config: PreTrainedConfig) -> d
 def _difference(pinned: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     for name, value in wanted["recipe"].items():
         if (before := pinned["recipe"].get(name)) != value:
-            return f"with --{name.replace('_', '-')} {before}, not {value}"
+            return f"with `{name}` {before}, not {value}"
     for name in ("packed", "model"):
         if pinned[name] != wanted[name]:
             return {"packed": "on other sequences", "model": "with another model"}[name]

@@ -68,7 +68,7 @@ def test_tools_that_a_template_never_writes_are_a_warning_and_counted_in_a_sampl
     done = run_cli("check", folder, records)
     assert done.returncode == 0
     assert findings(done)["tools"][0] == "warning"
-    assert "tools_not_rendered: 1; render --tools-in-system" in done.stdout.decode()
+    assert "tools_not_rendered: 1; kolibri-sft render --tools-in-system" in done.stdout.decode()
     written = run_cli("check", folder, records, "--tools-in-system")
     assert "tools_in_system: 1" in written.stdout.decode() and "tools_not_rendered" not in written.stdout.decode()
 
@@ -176,7 +176,7 @@ def test_dropped_reasoning_of_a_sample_points_to_per_exchange(run_cli: RunCli, t
     done = run_cli("check", write_byte_tokenizer(tmp_path / "tokenizer", forgetful), records)
     assert done.returncode == 0
     assert findings(done)["history"][0] == "warning"
-    assert re.search(r"warning +sample +dropped_reasoning: 2; render --per-exchange", done.stdout.decode())
+    assert re.search(r"warning +sample +dropped_reasoning: 2; kolibri-sft render --per-exchange", done.stdout.decode())
 
 
 def test_a_terminal_shows_levels_in_colour_and_advice_on_lines_of_its_own(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_a_pattern_that_is_no_regular_expression_is_a_usage_error(run_cli: RunCl
 def test_an_unknown_rule_for_repeats_is_a_usage_error_that_lists_the_rules(run_cli: RunCli) -> None:
     done = run_cli("mask", "--repeats", "never", stdin=LINE)
     assert done.returncode == 2
-    assert b"default, strict, user-round" in done.stderr
+    assert b"'default', 'strict', 'user-round'" in done.stderr
 
 
 def test_tau_bench_from_file_to_shards_masks_the_17_repeats(run_cli: RunCli, shared: Path, tmp_path: Path) -> None:

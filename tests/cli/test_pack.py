@@ -69,8 +69,11 @@ def test_an_over_long_document_ends_the_run_with_one_line(run_cli: RunCli, tmp_p
     ("arguments", "message"),
     [
         (["-o", "-"], "packed shards are a folder; name it with --output"),
-        (["-o", "P", "--method", "ffd"], "--method ffd: unknown; choose one of nkf, bfd"),
-        (["-o", "P", "--overlong", "cut"], "--overlong cut: unknown; choose one of error, drop, truncate"),
+        (["-o", "P", "--method", "ffd"], "--method: 'ffd' is not one of 'nkf', 'bfd'; see kolibri-sft pack --help"),
+        (
+            ["-o", "P", "--overlong", "cut"],
+            "--overlong: 'cut' is not one of 'error', 'drop', 'truncate'; see kolibri-sft pack --help",
+        ),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(

@@ -94,7 +94,7 @@ def test_faults_of_tokenizer_and_template_are_one_line_each(run_cli: RunCli, tok
     assert "tokenizer.json: No such file" in fault("--tokenizer", tmp_path / "missing")
     assert "chat template (line 2)" in fault("--tokenizer", tokenizer, "--chat-template", broken)
     assert "closed on Sundays" in fault("--tokenizer", tokenizer, "--chat-template", mute)
-    assert "choose one of all, last" in fault("--tokenizer", tokenizer, "--train", "some", code=2)
+    assert "--train: 'some' is not one of 'all', 'last'" in fault("--tokenizer", tokenizer, "--train", "some", code=2)
     assert "not a date" in fault("--tokenizer", tokenizer, "--date", "today", code=2)
     (bare / "tokenizer.json").write_text("{}")
     assert "tokenizer.json: not a tokenizer" in fault("--tokenizer", bare, "--chat-template", sound)

@@ -58,7 +58,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         pool.shutdown(cancel_futures=True)
         if isinstance(end, BrokenProcessPool):
             raise ToolkitError(
-                "a worker process died", "was it out of memory? try fewer --workers or smaller --rows-per-shard"
+                "a worker process died", "was it out of memory? try fewer `workers` or smaller `rows_per_shard`"
             ) from end
         raise
 

@@ -35,7 +35,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
     except ray.exceptions.RayTaskError as fault:
         raise fault.cause from fault
     except ray.exceptions.RayActorError as fault:
-        raise ToolkitError("a Ray worker died", "was it out of memory? try smaller --rows-per-shard") from fault
+        raise ToolkitError("a Ray worker died", "was it out of memory? try smaller `rows_per_shard`") from fault
     finally:
         for actor in actors:
             ray.kill(actor)
@@ -60,5 +60,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as fault:
-        raise UsageError("--driver ray: Ray is not installed", "pip install 'kolibri-sft[ray]'") from fault
+        raise UsageError("`driver=ray`: Ray is not installed", "pip install 'kolibri-sft[ray]'") from fault
     return ray

@@ -37,6 +37,7 @@ class EffortStage(Stage):
     name: ClassVar[str] = "effort"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self.edges.require_same_lengths(self.lengths.identity)
 
     @property

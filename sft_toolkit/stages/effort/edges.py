@@ -123,7 +123,7 @@ class FittedEdges:
         if fitted and given and fitted != given:
             raise ToolkitError(
                 f"the edges were fitted with tokenizer {fitted}, the lengths come from {given}",
-                "use the same --tokenizer, or fit again",
+                "use the same `tokenizer`, or fit again",
             )
 
 

@@ -74,7 +74,7 @@ class CountedLengths:
             return path.read_bytes()
         except OSError as fault:
             raise ToolkitError(
-                f"{path}: {fault.strerror}", "--tokenizer takes a folder in Hugging Face layout, with a tokenizer.json"
+                f"{path}: {fault.strerror}", "`tokenizer` takes a folder in Hugging Face layout, with a tokenizer.json"
             ) from fault
 
     @cached_property
@@ -139,5 +139,5 @@ class GivenLengths:
 def length_source(tokenizer: Path | None, column: str | None) -> LengthSource:
     """The source that the command line names. Raises UsageError unless it names exactly one."""
     if (tokenizer is None) == (column is None):
-        raise UsageError("lengths need exactly one source", "give either --tokenizer DIR or --length-column NAME")
+        raise UsageError("lengths need exactly one source", "give either `tokenizer` or `length_column`")
     return GivenLengths(column) if column is not None else CountedLengths(str(tokenizer))

@@ -33,6 +33,7 @@ class GradeStage(Stage):
     name: ClassVar[str] = "grade"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self._grader
 
     @cached_property

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sft_toolkit.choices import ClassifierKind
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import key, uniform
 from sft_toolkit.errors import RecordError, ToolkitError
@@ -68,7 +69,9 @@ class Report:
         }
 
 
-def fit_grader(student: str, column: LabelColumn, seed: int, run: RunOptions) -> tuple[Grader, Report, Counters]:
+def fit_grader(
+    student: ClassifierKind, column: LabelColumn, seed: int, run: RunOptions
+) -> tuple[Grader, Report, Counters]:
     """Fit on all labelled records of the run. Raises ToolkitError where there are too few; as `run_stage` otherwise."""
     labelled, counters = _read(column, seed, run)
     if len(labelled.levels) < _FEWEST or len(np.unique(labelled.levels)) < 2:
@@ -124,7 +127,7 @@ def _labelled(column: LabelColumn, seed: int, batch: list[Conversation], outcome
         yield Labelled(students().prompts_of(texts), np.array(levels, np.int64), datasets, draws)
 
 
-def _evaluate(student: str, labelled: Labelled, levels: tuple[str, ...], seed: int) -> Report:
+def _evaluate(student: ClassifierKind, labelled: Labelled, levels: tuple[str, ...], seed: int) -> Report:
     """Equal prompts have equal draws, so that none is on both sides of the random split."""
     held_out = labelled.draws < _HELD_OUT
     if not held_out.any() or held_out.all():
@@ -139,7 +142,9 @@ def _evaluate(student: str, labelled: Labelled, levels: tuple[str, ...], seed: i
     return Report(levels, seen, unseen, len(names))
 
 
-def _agreement(student: str, labelled: Labelled, held_outs: list[npt.NDArray[np.bool_]], count: int) -> Agreement:
+def _agreement(
+    student: ClassifierKind, labelled: Labelled, held_outs: list[npt.NDArray[np.bool_]], count: int
+) -> Agreement:
     """Agreement over all that is held out, each time by a student that was fitted on the rest."""
     kind = students().STUDENTS[student]
     true, given = [], []

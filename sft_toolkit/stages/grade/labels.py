@@ -18,7 +18,7 @@ def parse_levels(text: str) -> tuple[str, ...]:
     """Levels from a list with commas, easiest first. Raises UsageError unless there are two different ones or more."""
     levels = tuple(level.strip() for level in text.split(","))
     if len(levels) < 2 or len(set(levels)) < len(levels) or not all(levels):
-        raise UsageError(f"--levels {text}: not two or more different names", "easiest first, as in easy,medium,hard")
+        raise UsageError(f"`levels` {text}: not two or more different names", "easiest first, as in easy,medium,hard")
     return levels
 
 
@@ -52,7 +52,7 @@ class LabelColumn:
             raise RecordError(
                 "unknown_level",
                 f"{self.name} is {unknown!r:.60}, not one of {', '.join(self.levels)}",
-                "name the levels with --levels, easiest first",
+                "name the levels with `levels`, easiest first",
             )
         return votes
 

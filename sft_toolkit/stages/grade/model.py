@@ -13,20 +13,20 @@ import numpy.typing as npt
 import xxhash
 
 import sft_toolkit
+from sft_toolkit.choices import ClassifierKind
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import encode
 from sft_toolkit.shards.atomic import atomic_path, write_text
 from sft_toolkit.shards.whole_folder import whole_folder
 
 DESCRIPTION, _ARRAYS = "grader.json", "student.safetensors"
-KINDS = ("linear", "fasttext")
 
 
 class _Description(msgspec.Struct, forbid_unknown_fields=True):
     schema: Literal["kolibri-sft grader"]
     schema_version: Literal[1]
     tool_version: str
-    student: Literal["linear", "fasttext"]
+    student: ClassifierKind
     levels: list[str]
     features: int
     arrays: str
@@ -37,7 +37,7 @@ class _Description(msgspec.Struct, forbid_unknown_fields=True):
 class Grader:
     """A fitted student: its kind, levels from the easiest, arrays, and what `fit` measured of it."""
 
-    student: str
+    student: ClassifierKind
     levels: tuple[str, ...]
     arrays: dict[str, npt.NDArray[np.floating]]
     report: dict[str, Any]
@@ -56,7 +56,7 @@ class Grader:
             schema="kolibri-sft grader",
             schema_version=1,
             tool_version=sft_toolkit.__version__,
-            student=self.student,  # type: ignore[arg-type]
+            student=self.student,
             levels=list(self.levels),
             features=students().VERSION,
             arrays=xxhash.xxh3_128_hexdigest(data),

@@ -22,7 +22,7 @@ def require_datasets(mixture: Mixture, present: Collection[str]) -> None:
 
 def _hint(wanted: list[str], known: list[str]) -> str:
     if not known:
-        return "the records name no data set: kolibri-sft convert --dataset NAME does"
+        return "the records name no data set: `convert(dataset=NAME)` does"
     near = [name for one in wanted for name in _near(one, known)]
     listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
     return (f"near it: {', '.join(dict.fromkeys(near))}; " if near else "") + f"there are {listed}"

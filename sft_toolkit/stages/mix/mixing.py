@@ -71,7 +71,7 @@ def run_mix(options: MixOptions, run: RunOptions) -> Summary:
     RecordError for a faulty record where faults are not quarantined.
     """
     if run.to_folder and options.listed:
-        raise UsageError("--list writes JSONL", "name a .jsonl file with --output")
+        raise UsageError("`listed` writes JSONL", "name a .jsonl file with `output`")
     with readable_twice(run) as kept:
         mixing = _Mixing(options, kept)
         if run.dry_run:
@@ -152,12 +152,10 @@ class _Mixing(FolderWork[Piece]):
         mixture, seed = self._options.mixture, self._options.seed
         if holds_tokens(self._source):
             if self._options.measure is not None:
-                raise UsageError("token shards have lengths of their own", "leave out --tokenizer and --length-column")
+                raise UsageError("token shards have lengths of their own", "leave out `tokenizer` and `length_column`")
             return TokenRows(mixture, seed)
         if self._options.measure is None:
-            raise UsageError(
-                "budgets count tokens", "give --tokenizer DIR or --length-column NAME, or mix token shards"
-            )
+            raise UsageError("budgets count tokens", "give `tokenizer` or `length_column`, or mix token shards")
         return RecordRows(mixture, seed, self._options.measure, self.run.reader, self._options.stamp)
 
     def _first_pass(

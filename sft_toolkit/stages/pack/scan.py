@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sft_toolkit.choices import Overlong
 from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.running.options import RunOptions
@@ -17,7 +18,6 @@ from sft_toolkit.shards.documents import DOCUMENT, ScannedBatch, scan
 from sft_toolkit.shards.output import OutputFolder
 from sft_toolkit.stage import Counters, Rejection
 
-OVERLONG = ("error", "drop", "truncate")
 TOO_LONG, EMPTY, NO_TRAINED_TOKENS, TRUNCATED = "overlong", "empty", "no_trained_tokens", "truncated"
 
 
@@ -26,7 +26,7 @@ class ScanOptions:
     """What decides which documents are packed and in which order. `seed` is None where input order is kept."""
 
     capacity: int
-    overlong: str
+    overlong: Overlong
     seed: int | None
 
 
@@ -67,7 +67,7 @@ def shuffled(documents: NDArray[np.void], name: Callable[[np.void], str]) -> NDA
         if first == second:
             raise ToolkitError(
                 f"document id {first!r} occurs more than once",
-                "the shuffle depends on ids: make them unique, or keep input order with --no-shuffle",
+                "the shuffle depends on ids: make them unique, or keep input order with `shuffle=False`",
             )
         if first > second:
             order[place : place + 2] = order[[place + 1, place]]
@@ -138,7 +138,7 @@ class _Policy:
             raise RecordError(
                 TOO_LONG,
                 f"{self._path}: document {batch.ids[row].as_py()!r} has {too_long}",
-                "choose --overlong drop or truncate, or a larger --capacity",
+                "choose `overlong` drop or truncate, or a larger `capacity`",
             )
         if self._overlong != "truncate":
             return self._reject(batch, row, TOO_LONG, too_long)

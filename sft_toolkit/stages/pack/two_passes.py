@@ -16,6 +16,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from sft_toolkit.choices import Overlong, PackingMethod
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import encode
 from sft_toolkit.packers import Packing, best_fit_decreasing, next_k_fit
@@ -29,10 +30,9 @@ from sft_toolkit.shards.output import OutputFolder
 from sft_toolkit.shards.packed_index import INDEX, write_index
 from sft_toolkit.shards.shard_folder import ShardFolder, rendering_of
 from sft_toolkit.stage import Counters, StageOptions
-from sft_toolkit.stages.pack.scan import OVERLONG, Corpus, ScanOptions, scan_shards, shuffled
+from sft_toolkit.stages.pack.scan import Corpus, ScanOptions, scan_shards, shuffled
 from sft_toolkit.stages.pack.write import BlockWriter, SequenceBlock, blocks_of
 
-METHODS = ("nkf", "bfd")
 DEFAULT_CAPACITY = 262_144
 _TOKENS_PER_SHARD = 1 << 28
 _WORTH_A_POOL = 1_000_000
@@ -44,19 +44,13 @@ class PackOptions(StageOptions):
 
     capacity: int = DEFAULT_CAPACITY
     k: int = 256
-    method: str = "nkf"
-    overlong: str = "error"
+    method: PackingMethod = "nkf"
+    overlong: Overlong = "error"
     shuffle: bool = True
     labels: bool = False
     seed: int = 0
 
     name: ClassVar[str] = "pack"
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(f"--method {self.method}: unknown", f"choose one of {', '.join(METHODS)}")
-        if self.overlong not in OVERLONG:
-            raise UsageError(f"--overlong {self.overlong}: unknown", f"choose one of {', '.join(OVERLONG)}")
 
     @property
     def scan(self) -> ScanOptions:
@@ -175,7 +169,7 @@ def _why_not(counters: Counters) -> str:
 def _token_folders(run: RunOptions) -> list[ShardFolder]:
     """Raises UsageError unless folders go in and another folder comes out, ToolkitError for a folder that is unfit."""
     if not run.to_folder:
-        raise UsageError("packed shards are a folder", "name it with --output")
+        raise UsageError("packed shards are a folder", "name it with `output`")
     for given in run.inputs:
         if not Path(given).is_dir():
             raise UsageError(f"{given}: not a folder", "pack reads folders of token shards, as render writes them")

@@ -225,5 +225,5 @@ def test_sizes_that_are_none(text: str) -> None:
 
 
 def test_an_unknown_output_dtype() -> None:
-    with pytest.raises(ToolkitError, match="--dtype INT4: unknown"):
+    with pytest.raises(ToolkitError, match="`dtype` INT4: unknown"):
         OutputOptions(dtype="INT4")

@@ -54,4 +54,4 @@ def test_nobody_looks_for_loops_unasked_and_an_unknown_policy_is_a_usage_error(r
     assert "loops" not in summary["notes"]
     found = run_cli(command, "-", "--loops", "drop", stdin=record("a", (LOOP, "30")))
     assert found.returncode == 2
-    assert b"--loops drop: unknown" in found.stderr
+    assert b"--loops: 'drop' is not one of 'note', 'reject'" in found.stderr

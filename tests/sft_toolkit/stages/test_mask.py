@@ -88,7 +88,7 @@ def test_records_without_calls_pass_as_they_are() -> None:
 
 
 def test_a_bad_pattern_is_a_usage_error_before_any_work() -> None:
-    with pytest.raises(UsageError, match="--unknown-tool-pattern"):
+    with pytest.raises(UsageError, match="`unknown_tool_patterns`"):
         MaskStage(unknown_tool_patterns=("(",))
 
 

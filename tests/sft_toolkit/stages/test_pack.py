@@ -281,7 +281,7 @@ def test_a_dry_run_reports_and_writes_nothing(tokens: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"method": "ffd"}, "--method ffd: unknown"), ({"overlong": "cut"}, "--overlong cut")]
+    ("options", "message"), [({"method": "ffd"}, "`method` ffd: unknown"), ({"overlong": "cut"}, "`overlong` cut")]
 )
 def test_unknown_choices_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):

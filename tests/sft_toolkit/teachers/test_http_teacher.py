@@ -187,7 +187,7 @@ def test_without_such_a_rendering_a_canary_must_be_continued(serve, style, form)
 def test_text_of_ours_that_is_continued_as_text_proves_nothing(serve, form):
     with pytest.raises(ToolkitError) as caught:
         ask(serve(open=None, style="continued").url, replace(ASKING, prefill=form), settle=True)
-    assert "add --tokenizer DIR" in caught.value.hint
+    assert "add `tokenizer`" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_auto_reports_what_every_form_did_when_none_works(serve):
     assert all(form in str(caught.value) for form in ("reasoning-field: ", "content: ", "prefix-flag: "))
 
 
-@pytest.mark.parametrize(("fault", "hint"), [("401", "is the key right?"), ("404", "and --model")])
+@pytest.mark.parametrize(("fault", "hint"), [("401", "is the key right?"), ("404", "and `model`")])
 def test_what_no_form_can_mend_is_told_as_itself(serve, fault, hint):
     with pytest.raises(ToolkitError, match=f"HTTP {fault}") as caught:
         ask(serve(open=None, script=[fault] * 9).url, replace(ASKING, prefill="auto"), settle=True)

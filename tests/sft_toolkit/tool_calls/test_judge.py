@@ -243,7 +243,7 @@ class TestRepeats:
     def test_configured_words_make_a_failure(self) -> None:
         messages = [pay(), result("Fehler: Limit")] * 2
         assert bad(judged(*messages)) == {}
-        pattern = compile_patterns("--failure-pattern", ["Fehler"])
+        pattern = compile_patterns("failure_patterns", ["Fehler"])
         assert bad(judged(*messages, failure=pattern)) == {3: "repeat_of_failed_call"}
 
     def test_invalid_repeats_are_named_invalid(self) -> None:

@@ -127,7 +127,7 @@ def test_no_result_is_unknown() -> None:
 
 
 def test_configured_patterns_match_at_the_start_only() -> None:
-    patterns = compile_patterns("--failure-pattern", ["Fehler", r"HTTP [45]\d\d"])
+    patterns = compile_patterns("failure_patterns", ["Fehler", r"HTTP [45]\d\d"])
     assert failed(result("Fehler: Limit"), patterns)
     assert failed(result("HTTP 503"), patterns)
     assert not failed(result("Kein Fehler"), patterns)
@@ -135,15 +135,15 @@ def test_configured_patterns_match_at_the_start_only() -> None:
 
 
 def test_patterns_also_match_the_error_message_inside_json() -> None:
-    patterns = compile_patterns("--unknown-tool-pattern", ["(?i)unknown tool"])
+    patterns = compile_patterns("unknown_tool_patterns", ["(?i)unknown tool"])
     assert begins_with(patterns, result('{"error": "Unknown tool: pay"}'))
     assert begins_with(patterns, result('{"error": {"message": "unknown tool"}}'))
     assert not begins_with(patterns, result('{"note": "unknown tool"}'))
 
 
 def test_a_bad_pattern_names_its_option() -> None:
-    with pytest.raises(UsageError, match=r"--failure-pattern '\(' is not a regular expression"):
-        compile_patterns("--failure-pattern", ["("])
+    with pytest.raises(UsageError, match=r"`failure_patterns` '\(' is not a regular expression"):
+        compile_patterns("failure_patterns", ["("])
 
 
 @pytest.mark.parametrize(

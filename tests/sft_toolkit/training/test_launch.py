@@ -12,7 +12,7 @@ from sft_toolkit.training.processes import joined_ranks
 
 def test_more_ranks_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    with pytest.raises(UsageError, match="--nproc 8: a rank needs a GPU of its own, here are 4"):
+    with pytest.raises(UsageError, match="`nproc` 8: a rank needs a GPU of its own, here are 4"):
         launch(8)
 
 

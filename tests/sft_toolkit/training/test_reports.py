@@ -67,7 +67,7 @@ def test_in_a_pipe_lines_come_now_and_then_and_at_the_end(capfd: pytest.CaptureF
 
 def test_an_unknown_report_is_refused_with_those_there_are(tmp_path: Path) -> None:
     source = ModelSource(init=tmp_path)
-    with pytest.raises(UsageError, match="--report mlflow: unknown"):
+    with pytest.raises(UsageError, match="`reports` mlflow: unknown"):
         open_reports(TrainOptions(tmp_path, tmp_path, source, reports=("mlflow",)), 0, 10)
 
 

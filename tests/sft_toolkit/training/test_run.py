@@ -161,7 +161,7 @@ def test_a_run_is_neither_written_over_nor_resumed_as_another(options: TrainOpti
         train(options)
     dist.destroy_process_group()
     faster = replace(options, resume=True, recipe=replace(options.recipe, learning_rate=1e-2))
-    with pytest.raises(UsageError, match=r"was begun with --learning-rate 0\.001, not 0\.01"):
+    with pytest.raises(UsageError, match=r"was begun with `learning_rate` 0\.001, not 0\.01"):
         train(faster)
     dist.destroy_process_group()
     other_data = write_packed(tmp_path, counting_documents(30, seed=1))

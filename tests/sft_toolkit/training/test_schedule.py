@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sft_toolkit.training.schedule import SCHEDULES, rate_share
+from sft_toolkit.choices import Schedule
+from sft_toolkit.training.schedule import rate_share
 
 
 def shares(schedule: str, steps: int, warmup: float = 0.0, decay: float = 0.2) -> list[float]:
@@ -29,7 +31,7 @@ def test_wsd_stays_and_falls_over_the_last_part_alone() -> None:
 
 
 @given(
-    schedule=st.sampled_from(SCHEDULES),
+    schedule=st.sampled_from(get_args(Schedule)),
     steps=st.integers(1, 400),
     warmup=st.floats(0, 0.5),
     decay=st.floats(0, 0.5),

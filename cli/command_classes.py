@@ -1,14 +1,37 @@
-"""Help as plain text, in sections: drawing it with boxes would take as long again as all else that help needs."""
+"""What every command is made of: help as plain text in sections, and errors that know which command is running.
+
+Drawing help with boxes would take as long again as all else that it needs.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
+
+from sft_toolkit.cli.console import print_error
+from sft_toolkit.cli.flags import RUNNING, flag_of, value_source
+
+USAGE = 2
+_UsageFault: Any = typer.BadParameter.__base__
+"""What a parser raises: an unknown option, one too many, a bad value."""
 
 
 class SectionedCommand(TyperCommand):
     """A command whose help lists each panel of options under its own heading."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual; what is wrong is one line, which says of a bad value which variable or file it came from."""
+        try:
+            return super().parse_args(ctx, args)
+        except _UsageFault as fault:
+            print_error(_sentence(fault, ctx), f"see {ctx.command_path} --help")
+            raise typer.Exit(USAGE) from fault
+
+    def invoke(self, ctx: Any) -> Any:
+        RUNNING.set(ctx)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
@@ -39,3 +62,13 @@ def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:
     for heading, records in sections.items():
         with formatter.section(heading):
             formatter.write_dl(records)
+
+
+def _sentence(fault: Any, context: Any) -> str:
+    """What is wrong with the command line, without a full stop."""
+    parameter = getattr(fault, "param", None)
+    if type(fault) is not typer.BadParameter or parameter is None:
+        return str(fault.format_message()).rstrip(".")
+    source = value_source(parameter, context)
+    message = fault.message.removeprefix("Value error, ").rstrip(".")
+    return f"{flag_of(parameter)}: {message}{f' (from {source})' if source else ''}"
