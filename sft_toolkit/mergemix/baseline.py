@@ -88,7 +88,7 @@ def compare_with_baseline(
     if not found:
         known = sorted({name for scores in kinds.values() for name in scores})
         raise UsageError(
-            f"--baseline {baseline}: has no score beside another mixture's", f"scored are {', '.join(known) or 'none'}"
+            f"`baseline` {baseline}: has no score beside another mixture's", f"scored are {', '.join(known) or 'none'}"
         )
     return found
 
