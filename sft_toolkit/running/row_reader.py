@@ -13,15 +13,16 @@ from sft_toolkit.formats import RecordReader
 from sft_toolkit.shards.segments import Row
 from sft_toolkit.stage import Outcome
 
-"""What may be done with a record that occurs again: nothing here (who draws by ids refuses it), dropped, numbered."""
-
 Repeats = Mapping[tuple[str, int], int]
 """Of each record that occurs again: where it stands (row, number within the row), and how often it did before."""
 
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads rows with `records`; `repeats` are the records that, under `duplicates`, are dropped or numbered."""
+    """Reads rows with `records`; `repeats` are the records that, under `duplicates`, are dropped or numbered.
+
+    Under "error" nothing is done here: who draws by ids refuses them.
+    """
 
     records: RecordReader = field(default_factory=RecordReader)
     duplicates: Duplicates = "error"

@@ -20,7 +20,7 @@ class RepeatedId(ToolkitError):
     def __init__(self, identity: str) -> None:
         super().__init__(
             f"record id {identity!r} occurs more than once",
-            "--duplicates drop leaves out exact repeats, --duplicates number makes ids unique",
+            "`duplicates=drop` leaves out exact repeats, `duplicates=number` makes ids unique",
         )
         self.identity = identity
 

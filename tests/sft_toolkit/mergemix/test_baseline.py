@@ -42,6 +42,6 @@ def test_of_losses_the_lower_one_is_better_and_without_noise_there_is_no_interva
 def test_each_kind_of_score_that_the_baseline_has_is_compared() -> None:
     kinds = {"trained": {"hand": [1.0]}, "merged": {"hand": [1.0], "a": [2.0]}}
     assert [found.kind for found in compare_with_baseline("hand", kinds, NOISES, lower=False)] == ["merged"]
-    with pytest.raises(UsageError, match="--baseline b: has no score") as fault:
+    with pytest.raises(UsageError, match="`baseline` b: has no score") as fault:
         compare_with_baseline("b", kinds, NOISES, lower=False)
     assert fault.value.hint == "scored are a, hand"
