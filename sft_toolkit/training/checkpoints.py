@@ -1,14 +1,14 @@
 """Checkpoints from which a run resumes as if it had not stopped: complete or invisible, written beside training.
 
-A checkpoint is a folder `step-00000120` of torch.distributed.checkpoint. Its `.metadata` is written last and removed
-first, so that a folder with one is whole. States are stored whole, whatever the ranks that wrote them: another number
-of ranks reads what it needs.
+A checkpoint is a folder `step-00000120` of torch.distributed.checkpoint. Its `checksums.json` is written last and
+removed first, so that a folder with one is whole; files are compared with it before anything is loaded. States are
+stored whole, whatever the ranks that wrote them: another number of ranks reads what it needs.
 """
 
 from __future__ import annotations
 
 import shutil
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from pickle import UnpicklingError
 from types import TracebackType
@@ -22,9 +22,14 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 from torch.optim import Optimizer
 
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.checkpoint_files import (
+    CHECKSUMS,
+    IndexReader,
+    PlainValues,
+    verify_checksums,
+    write_checksums,
+)
 from sft_toolkit.training.processes import Ranks
-
-_COMPLETE = ".metadata"
 
 
 class Checkpoints:
@@ -34,7 +39,8 @@ class Checkpoints:
         self._folder = folder
         self._ranks = ranks
         self._keep = keep
-        self._saving: Future[Any] | None = None
+        self._saving: Future[None] | None = None
+        self._finisher = ThreadPoolExecutor(1)
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -42,7 +48,10 @@ class Checkpoints:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.wait()
+        try:
+            self.wait()
+        finally:
+            self._finisher.shutdown()
 
     def save(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
         """Copy the state after `step` steps and write it in the background, once the one before is written."""
@@ -52,7 +61,8 @@ class Checkpoints:
             _remove(place)
         dist.barrier(self._ranks.background)
         state = {**_state(model, optimizer), **_random_state(self._ranks)}
-        self._saving = dcp.async_save(state, checkpoint_id=place, process_group=self._ranks.background)
+        written = dcp.async_save(state, checkpoint_id=place, process_group=self._ranks.background)
+        self._saving = self._finisher.submit(self._finish, written, place)
 
     def wait(self) -> None:
         """Wait until the last checkpoint is on the disk, then remove older ones and what others left unfinished."""
@@ -69,14 +79,22 @@ class Checkpoints:
             for place in set(self._folder.glob("step-*")).difference(kept):
                 _remove(place)
 
+    def _finish(self, written: Future[Any], place: Path) -> None:
+        written.result()
+        if self._ranks.leads:
+            write_checksums(place)
+
     def load(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
         """Restore what `save` saw. A rank that did not exist then keeps its random state."""
         place = self._place(step)
         try:
-            saved = dcp.FileSystemReader(place).read_metadata().state_dict_metadata
+            verify_checksums(place, self._ranks.rank, self._ranks.count)
+            dist.barrier(self._ranks.background)  # nothing is unpickled before all ranks found their share intact
+            reader = IndexReader(place)
+            saved = reader.read_metadata().state_dict_metadata
             random = {name: value for name, value in _random_state(self._ranks).items() if name in saved}
             state = {**_state(model, optimizer), **random}
-            dcp.load(state, checkpoint_id=place, process_group=self._ranks.background)
+            dcp.load(state, storage_reader=reader, planner=PlainValues(), process_group=self._ranks.background)
         except (OSError, EOFError, UnpicklingError, dcp.CheckpointException) as fault:
             message = f"{place}: cannot be read: {_reason(fault)}"
             raise ToolkitError(message, "remove it to resume from the one before") from fault
@@ -89,7 +107,7 @@ class Checkpoints:
 
 def complete_steps(folder: Path) -> list[int]:
     """Steps that a complete checkpoint in `folder` exists of, in order."""
-    return sorted(int(path.parent.name.removeprefix("step-")) for path in folder.glob(f"step-*/{_COMPLETE}"))
+    return sorted(int(path.parent.name.removeprefix("step-")) for path in folder.glob(f"step-*/{CHECKSUMS}"))
 
 
 def _state(model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
@@ -121,5 +139,5 @@ def _reason(fault: BaseException) -> str:
 
 
 def _remove(place: Path) -> None:
-    (place / _COMPLETE).unlink(missing_ok=True)
+    (place / CHECKSUMS).unlink(missing_ok=True)
     shutil.rmtree(place, ignore_errors=True)

@@ -17,6 +17,8 @@ from sft_toolkit.training.model import PackedModel, empty_model, located
 from sft_toolkit.training.options import ModelSource
 from sft_toolkit.training.processes import Ranks
 
+_GENERATION = "generation_config.json"
+
 
 def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, folder: Path, ranks: Ranks) -> None:
     """Write the model in the types that its checkpoint had, and read it back; collective.
@@ -45,20 +47,21 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
 
 def _save_side_files(source: ModelSource, folder: Path) -> None:
     """Tokenizer and chat template, and the checkpoint's own words about its configuration, which did not change."""
-    if source.checkpoint is not None and (config := source.checkpoint / CONFIG).is_file():
-        shutil.copyfile(config, folder / CONFIG)
     origin = source.tokenizer or source.path
     if origin.suffix == ".gguf":
-        AutoTokenizer.from_pretrained(**located(origin)).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(**located(origin), trust_remote_code=False).save_pretrained(folder)
     elif origin.is_dir():
         for name in set(side_files(origin)) - {CONFIG}:
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(origin / name, folder / name)
+    for name in (CONFIG, _GENERATION):  # the checkpoint's, whosever tokenizer it is
+        if source.checkpoint is not None and (own := source.checkpoint / name).is_file():
+            shutil.copyfile(own, folder / name)
 
 
 def _require_equal(folder: Path, weights: dict[str, Tensor], dtype: torch.dtype) -> None:
     model, found = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, local_files_only=True, output_loading_info=True
+        folder, dtype=dtype, local_files_only=True, trust_remote_code=False, output_loading_info=True
     )
     reloaded = model.state_dict()
     differing = [name for name, tensor in weights.items() if not torch.equal(reloaded[name], tensor)]

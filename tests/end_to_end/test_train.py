@@ -63,7 +63,7 @@ def learned(run: Path) -> list[tuple[float, ...]]:
 
 
 def complete(run: Path) -> list[Path]:
-    return sorted(path.parent for path in run.glob("checkpoints/*/.metadata"))
+    return sorted(path.parent for path in run.glob("checkpoints/*/checksums.json"))
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -158,7 +158,7 @@ def test_killed_and_terminated_runs_go_on_bit_for_bit_and_on_one_rank_too(
     assert resumed.returncode == 0, resumed.stderr.decode()
     assert learned(killed) == learned(two_ranks)
 
-    (data / "fewer" / torn.relative_to(killed) / ".metadata").unlink()
+    (data / "fewer" / torn.relative_to(killed) / "checksums.json").unlink()
     before = complete(data / "fewer")
     done = run_cli(*command(data, "fewer"), "--resume", environment=ONE_THREAD)
     assert done.returncode == 0, done.stderr.decode()

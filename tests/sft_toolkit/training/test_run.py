@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import pickle
 import resource
 import shutil
 import signal
@@ -25,6 +27,7 @@ from sft_toolkit.mergemix.candidates import Candidate
 from sft_toolkit.mergemix.merge import Sources, write_merges
 from sft_toolkit.packers import FILLER, plan_for
 from sft_toolkit.souping.writing import OutputOptions
+from sft_toolkit.training.checkpoint_files import PlainValues, write_checksums
 from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.sequences import PackedFolder
 from sft_toolkit.training.train import require_work_for_all, train
@@ -59,7 +62,7 @@ def losses(options: TrainOptions) -> list[float]:
 
 
 def complete(options: TrainOptions) -> list[str]:
-    return sorted(path.parent.name for path in options.output.glob("checkpoints/*/.metadata"))
+    return sorted(path.parent.name for path in options.output.glob("checkpoints/*/checksums.json"))
 
 
 def test_epochs_read_every_sequence_and_figures_add_up(options: TrainOptions) -> None:
@@ -153,6 +156,64 @@ def test_a_checkpoint_that_is_cut_is_named_with_the_way_out(file: str, options: 
     shutil.rmtree(last)
     train(replace(options, resume=True))
     assert complete(options) == ["step-00000003", "step-00000006"]
+
+
+@pytest.mark.parametrize("file", [".metadata", "__0_0.distcp"])
+def test_bytes_that_changed_in_a_checkpoint_are_named_and_not_trained_on(file: str, options: TrainOptions) -> None:
+    train(options)
+    path = options.output / "checkpoints" / "step-00000006" / file
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 4000] = bytes(byte ^ 0x41 for byte in data[middle : middle + 4000])
+    path.write_bytes(data)
+    with pytest.raises(ToolkitError, match=f"step-00000006: cannot be read: {file} does not match its checksum"):
+        train(replace(options, resume=True))
+
+
+class Runs:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return Path.touch, (Path("it-ran"),)
+
+
+def test_no_code_in_a_checkpoint_runs_though_its_checksums_are_right(
+    options: TrainOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train(options)
+    place = options.output / "checkpoints" / "step-00000006"
+    (place / ".metadata").write_bytes(pickle.dumps(Runs()))
+    write_checksums(place)
+    with pytest.raises(ToolkitError, match=r"step-00000006: cannot be read: \.metadata would run "):
+        train(replace(options, resume=True))
+    value = io.BytesIO()
+    torch.save(Runs(), value)
+    value.seek(0)
+    with pytest.raises(pickle.UnpicklingError):
+        PlainValues().load_bytes(None, value)
+    assert not (tmp_path / "it-ran").exists()
+
+
+def test_a_model_with_code_of_its_own_is_refused_in_one_line(options: TrainOptions) -> None:
+    path = options.source.path / "config.json"
+    own = {
+        "model_type": "of-a-stranger",
+        "auto_map": {"AutoConfig": "code.Config", "AutoModelForCausalLM": "code.Model"},
+    }
+    path.write_text(json.dumps(own))
+    (path.parent / "code.py").write_text("raise SystemExit('it ran')")
+    with pytest.raises(ToolkitError, match="defined by Python files of its own, which are never run"):
+        train(options)
+
+
+def test_generation_settings_of_the_checkpoint_survive_another_tokenizer(options: TrainOptions, tmp_path: Path) -> None:
+    AutoModelForCausalLM.from_config(tiny_config()).save_pretrained(tmp_path / "base")
+    settings = json.dumps({"eos_token_id": [2, 5], "temperature": 0.6, "do_sample": True})
+    (tmp_path / "base" / "generation_config.json").write_text(settings)
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer" / "generation_config.json").write_text("{}")
+    source = ModelSource(checkpoint=tmp_path / "base", tokenizer=tmp_path / "tokenizer")
+    train(replace(options, source=source, recipe=replace(options.recipe, steps=1)))
+    assert (options.output / "model" / "generation_config.json").read_text() == settings
 
 
 def test_a_run_is_neither_written_over_nor_resumed_as_another(options: TrainOptions, tmp_path: Path) -> None:
