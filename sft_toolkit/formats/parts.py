@@ -16,11 +16,13 @@ from sft_toolkit.conversation import Message, ToolCall
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.calls import call_id, read_call
 from sft_toolkit.formats.loss_flags import FlagNames, lowest_flag
+from sft_toolkit.formats.refusals import map_line, shown
 from sft_toolkit.json_text import encode_text
 
 MEDIA = ("image", "images", "video", "videos", "audio", "audios")
 _MEDIA_KEYS = frozenset({*MEDIA, "image_url", "input_image", "input_audio", "input_file", "file", "document"})
 _MEDIA_KEYS |= {"inlineData", "inline_data", "fileData", "file_data", "video_url", "audio_url"}
+_WEIGHT = "weight"
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text")
 _BARE_TEXT_KEYS = frozenset({"text", "type", "thought", "thoughtSignature", "thought_signature"})
@@ -85,7 +87,7 @@ def _is_part(part: Any, strictly: bool) -> bool:
 def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: list[str]) -> Contents:
     """Take the parts of a message apart. `whole` is the flag of the message: under 0 those of its parts say no more.
 
-    Raises RecordError for a part that is no text.
+    Raises RecordError for a part that is no text, and where parts differ in a flag that is not `weight`.
     """
     found = Contents(notes=notes)
     for part in content:
@@ -94,7 +96,21 @@ def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: l
             found.flags.append(None)
         else:
             _read_part(part, found, flags, whole)
+    if found.loss_spans:
+        _require_weights(content, flags)
     return found
+
+
+def _require_weights(content: list[Any], flags: FlagNames) -> None:
+    """Raises RecordError where stretches are left out by the flags of other trainers, which may mean something else."""
+    parts = [part for part in content if isinstance(part, dict)]
+    other = next((name for part in parts for name in part if name in flags.all and name != _WEIGHT), None)
+    if other is not None:
+        raise RecordError(
+            "bad_weight",
+            f"has parts whose loss flags ({other}) differ",
+            f"write {_WEIGHT} in their place to leave stretches out, or leave flags unread: {map_line('weight')}",
+        )
 
 
 def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: int | None) -> None:
@@ -102,7 +118,8 @@ def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: i
     _refuse_media(kind, part, "part")
     key = kind if kind in _READERS else _key_of(part) if part.get("type") is None else None
     if key is None:
-        raise RecordError("unsupported_part", f"has a part of type {kind}, which is not known", "drop such records")
+        detail = f"has a part of type {shown(kind)}, which is not known"
+        raise RecordError("unsupported_part", detail, "drop such records")
     texts = len(found.texts)
     used = _READERS[key](part, found)
     if len(found.texts) > texts:

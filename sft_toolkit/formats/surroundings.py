@@ -92,10 +92,13 @@ def _system_column(draft: Draft, layout: Layout, own: Turn | None) -> str | None
     found: dict[str, str] = {}
     for name in layout.systems:
         value = draft.record[name]
-        if is_held(value) and name not in draft.taken:
-            text = _system_text(name, value)
-            if text:
-                found[name] = text
+        if name in draft.taken:
+            continue
+        text = _system_text(name, value) if is_held(value) else None
+        if text:
+            found[name] = text
+        else:
+            draft.taken[name] = SYSTEM
     held = dict(found)
     said = own.message.text if own is not None else ""
     if said:
@@ -161,9 +164,10 @@ def _mapped_or_column(draft: Draft, layout: Layout, mapping: ColumnMapping) -> l
     if mapping.unread(TOOLS):
         return []
     for name in layout.tools:
-        if name in draft.taken or not is_held(draft.record[name]):
+        if name in draft.taken:
             continue
-        tools = normalise_tools(draft.record[name])
+        value = draft.record[name]
+        tools = normalise_tools(value) if is_held(value) else []
         draft.taken[name] = TOOLS
         if tools:
             return tools

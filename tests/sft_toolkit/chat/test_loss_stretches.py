@@ -72,7 +72,7 @@ def test_parts_of_different_weight_are_stretches(chatml: str, make_folder: MakeF
     parts = [
         {"type": "text", "text": "Falsch. ", "weight": 0},
         {"type": "text", "text": "Richtig."},
-        {"type": "text", "text": " Egal.", "train": False},
+        {"type": "text", "text": " Egal.", "weight": False},
     ]
     given = record(None, parts)  # null, as columns of objects are padded
     conversation = parse_record(given)

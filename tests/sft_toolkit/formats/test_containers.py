@@ -127,7 +127,5 @@ def test_numbers_that_are_none_and_empty_text_are_nothing() -> None:
     assert read_one == {
         "id": read_one["id"],
         "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}],
-        "tools": "",
-        "system": "",
         "limit": "Infinity",
     }
