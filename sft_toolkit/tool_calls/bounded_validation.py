@@ -11,12 +11,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
-import jsonschema_rs
-
+from sft_toolkit.tool_calls.native_validation import (
+    LETTERS_A_STEP,
+    MOST_STEPS,
+    TooMuchWork,
+    compiled,
+    is_valid,
+    length,
+    sentence,
+    weight,
+)
 from sft_toolkit.tool_calls.subschemas import BY_NAME, IN_LISTS, SINGLE, pointer, resolve
 
-_STEPS = 100_000
-_LETTERS_A_STEP = 100
 _SHOWN = 60
 _WALKED = frozenset({"$ref", "items", "minContains", "maxContains", *BY_NAME, *IN_LISTS, *SINGLE})
 _NOT_WALKED = frozenset(
@@ -28,10 +34,6 @@ _LOOKS_INSIDE = frozenset({"enum", "const", "uniqueItems"})
 
 Place = tuple[Any, Any, Any]
 """A step of a JSON pointer (None for none), a subschema, and the value that it is to hold for."""
-
-
-class TooMuchWork(Exception):
-    """The value cannot be judged within the bound, or the schema says what is not walked here."""
 
 
 class BoundedValidator:
@@ -62,13 +64,13 @@ class BoundedValidator:
             own = {} if hidden else {keyword: said for keyword, said in schema.items() if keyword not in _WALKED}
             if isinstance(self._root, dict) and "$schema" in self._root:
                 own["$schema"] = self._root["$schema"]
-            self._alone[id(schema)] = _compiled(own)
+            self._alone[id(schema)] = compiled(own)
         return self._alone[id(schema)]
 
     def matches(self, pattern: str, name: str) -> bool:
         if pattern not in self._patterns:
-            self._patterns[pattern] = _compiled({"pattern": pattern})
-        return _is_valid(self._patterns[pattern], name)
+            self._patterns[pattern] = compiled({"pattern": pattern})
+        return is_valid(self._patterns[pattern], name)
 
     def places(self, schema: dict[str, Any], value: Any) -> Iterator[Place]:
         """Where subschemas must hold for a value to be valid, apart from those of which some may hold."""
@@ -168,12 +170,12 @@ class _Walk:
     def _fits(self, schema: dict[str, Any], value: Any) -> bool:
         """Whether a value is what a subschema says of it alone. Native code gets no more of it than it looks at."""
         looks_inside = bool(schema.keys() & _LOOKS_INSIDE)
-        self._steps += weight(value) if looks_inside else 1 + _length(value) // _LETTERS_A_STEP
-        if self._steps > _STEPS:
-            raise TooMuchWork(f"more than {_STEPS} steps")
+        self._steps += weight(value) if looks_inside else 1 + length(value) // LETTERS_A_STEP
+        if self._steps > MOST_STEPS:
+            raise TooMuchWork(f"more than {MOST_STEPS} steps")
         if not looks_inside and isinstance(value, (dict, list)):
             value = dict.fromkeys(value) if isinstance(value, dict) else [None] * len(value)
-        return _is_valid(self._validator.alone(schema), value)
+        return is_valid(self._validator.alone(schema), value)
 
     def _fault(self, schema: dict[str, Any], value: Any) -> Asking[str | None]:
         """The keyword, of those under which some subschemas may hold, that a value does not satisfy."""
@@ -237,54 +239,6 @@ class _Walk:
 
 def _asked(schema: Any, value: Any) -> Asking[bool]:
     return (yield schema, value)
-
-
-def weight(value: Any, most: int = _STEPS) -> int:
-    """How much work it is to look through a value once: its values, and a step for each hundred letters of text.
-
-    Counting stops beyond `most`.
-    """
-    total, waiting = 0, [value]
-    while waiting and total <= most:
-        current = waiting.pop()
-        total += 1 + (_length(current) // _LETTERS_A_STEP if isinstance(current, str) else 0)
-        if isinstance(current, dict):
-            total += sum(map(len, current)) // _LETTERS_A_STEP
-            waiting += current.values()
-        elif isinstance(current, list):
-            waiting += current
-    return total
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, (str, dict, list)) else 0
-
-
-def _is_valid(validator: Any, value: Any) -> bool:
-    if validator.is_valid(value):
-        return True
-    if ran_away(next(validator.iter_errors(value))):
-        raise TooMuchWork("a pattern that runs away")
-    return False
-
-
-def ran_away(error: Any) -> bool:
-    """Whether an error of the native validator only says that a pattern took too long."""
-    return isinstance(error.kind, jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded)
-
-
-def sentence(error: Any) -> str:
-    """What an error of the native validator says to a person."""
-    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
-        return f"{error.kind.property} is required"
-    return str(error.message)
-
-
-def _compiled(schema: dict[str, Any]) -> Any:
-    try:
-        return jsonschema_rs.validator_for(schema, offline=True, validate_formats=False)
-    except (ValueError, jsonschema_rs.ValidationError) as fault:
-        raise TooMuchWork(str(fault)) from fault
 
 
 def _shown(value: Any) -> str:

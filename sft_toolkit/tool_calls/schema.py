@@ -12,10 +12,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from sft_toolkit.json_text import decode, encode
-from sft_toolkit.tool_calls.bounded_validation import BoundedValidator, TooMuchWork, ran_away, sentence, weight
+from sft_toolkit.tool_calls.bounded_validation import BoundedValidator
 from sft_toolkit.tool_calls.compiling import DEEPEST, Compiled, compile_schema
 from sft_toolkit.tool_calls.decode import is_deeper
 from sft_toolkit.tool_calls.flat_parameters import as_schema, is_flat
+from sft_toolkit.tool_calls.native_validation import TooMuchWork, ran_away, sentence, weight
 from sft_toolkit.tool_calls.subschemas import ALWAYS, applicable, pointer
 from sft_toolkit.tool_calls.type_names import with_json_types
 

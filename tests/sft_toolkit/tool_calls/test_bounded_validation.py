@@ -12,9 +12,10 @@ import jsonschema_rs
 import pytest
 
 from sft_toolkit.formats import parse_record
-from sft_toolkit.tool_calls.bounded_validation import BoundedValidator, TooMuchWork, weight
+from sft_toolkit.tool_calls.bounded_validation import BoundedValidator
 from sft_toolkit.tool_calls.compiling import LARGE, expanded_size
 from sft_toolkit.tool_calls.judge import Judge, Judgement
+from sft_toolkit.tool_calls.native_validation import TooMuchWork, weight
 from sft_toolkit.tool_calls.schema import BrokenSchema, Tool, compile_tools
 
 HOSTILE = Path(__file__).parents[2] / "cases" / "hostile"
