@@ -52,7 +52,7 @@ def check(
     from sft_toolkit.chat import Renderer
     from sft_toolkit.json_text import encode_text
     from sft_toolkit.reporting.sample_check import count_sample, sample_findings
-    from sft_toolkit.reporting.template_check import template_findings
+    from sft_toolkit.reporting.templates_check import template_findings
 
     renderer = Renderer.from_folder(
         tokenizer,

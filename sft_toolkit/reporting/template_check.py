@@ -7,17 +7,15 @@ straddling tokens is read off their token ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from sft_toolkit.chat import Rendered, Renderer, Span
 from sft_toolkit.chat.probe_words import ANSWER, TOOLS, assistant, probe, result, user
-from sft_toolkit.chat.template_files import DEFAULT, TOOL_USE
 from sft_toolkit.chat.variables import RECORD_KEY
 from sft_toolkit.conversation import EFFORTS, Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.reporting.findings import Finding, Level
+from sft_toolkit.reporting.wording import last_token, listed, shown, tokens_of, written
 
 _LOOKS_LIKE_CONTROL = re.compile(r"<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>")
 _STATE_EFFORT = "`effort_sentences` states it"
@@ -25,31 +23,11 @@ _EFFORT_VARIABLES = frozenset({"reasoning_effort", "reasoning_strength", "enable
 _PER_EXCHANGE = "`render(per_exchange=True)` trains every exchange as inference would show it"
 
 
-def template_findings(renderer: Renderer) -> list[Finding]:
-    """Findings in the order in which a person would ask; a conversation that cannot be rendered ends them early.
+def findings_of(renderer: Renderer, without_tools: bool = False) -> list[Finding]:
+    """Of the one template of a renderer; a conversation that cannot be rendered ends them early.
 
-    Of several templates, those that transformers takes unasked are checked, each under its name.
+    `without_tools`: no record that declares tools is rendered with this template.
     """
-    if len(renderer.templates) == 1:
-        return _findings(renderer)
-    names = [name for name in (DEFAULT, TOOL_USE) if name in renderer.templates]
-    findings = [_choice(sorted(renderer.templates), names)]
-    for name in names:
-        only = _findings(renderer.narrowed(name), without_tools=name == DEFAULT and TOOL_USE in names)
-        findings += [replace(finding, subject=f"{name}: {finding.subject}") for finding in only]
-    return findings
-
-
-def _choice(all_names: list[str], taken: list[str]) -> Finding:
-    said = f"{', '.join(all_names)}: "
-    if TOOL_USE in taken:
-        said += f"{TOOL_USE} takes records that declare tools, "
-    others = DEFAULT if DEFAULT in taken else "none"
-    level: Level = "ok" if DEFAULT in taken else "warning"
-    return Finding(level, "templates", f"{said}{others} takes all others", "`chat_template=NAME` takes one for all")
-
-
-def _findings(renderer: Renderer, without_tools: bool = False) -> list[Finding]:
     try:
         return _TemplateCheck(renderer, without_tools).all()
     except RecordError as error:
@@ -101,10 +79,10 @@ class _TemplateCheck:
         headers = self._facts.headers
         produced = "".join(self._plain.text[begin:end] for begin, end in self._plain.spans[-1].pieces)
         if headers:
-            return Finding("ok", "header", f"a prompt gives {_listed(headers)}: no loss on it")
+            return Finding("ok", "header", f"a prompt gives {listed(headers)}: no loss on it")
         if produced.lstrip().startswith(ANSWER):
             return Finding("ok", "header", "none: an answer begins right after the question")
-        said = f"no prompt gives {_shown(produced.partition(ANSWER)[0])}: it carries loss"
+        said = f"no prompt gives {shown(produced.partition(ANSWER)[0])}: it carries loss"
         return Finding("warning", "header", said, "does the template heed add_generation_prompt?")
 
     def _stop(self) -> Finding:
@@ -113,16 +91,14 @@ class _TemplateCheck:
             advice = "end answers with a control token, or give the tokenizer an eos_token"
             return Finding("error", "stop", "no token ends an answer: the model would not learn to stop", advice)
         if self._plain.notes["history_stop_left_out"]:
-            said = (
-                f"{last.stop} ends the last answer; earlier ones end in {_listed(self._facts.history_stops)}, no loss"
-            )
+            said = f"{last.stop} ends the last answer; earlier ones end in {listed(self._facts.history_stops)}, no loss"
             return Finding("warning", "stop", said, _PER_EXCHANGE)
         if not earlier.stop:
             said = f"{last.stop or self._eos_text} ends the last answer; no token ends an earlier one"
             return Finding("warning", "stop", said, _PER_EXCHANGE)
         if not last.stop:
             return Finding("ok", "stop", f"{earlier.stop} ends an answer; after the last, {self._eos_text} is appended")
-        return Finding("ok", "stop", f"{_listed(dict.fromkeys((earlier.stop, last.stop)))} ends an answer, with loss")
+        return Finding("ok", "stop", f"{listed(dict.fromkeys((earlier.stop, last.stop)))} ends an answer, with loss")
 
     def _call_stop(self) -> Finding | None:
         """Where one call and several end a turn differently, the model would go on after those without a stop."""
@@ -133,7 +109,7 @@ class _TemplateCheck:
                 continue
             turn = called.spans[0]
             if not turn.stop and not called.notes["history_stop_left_out"]:
-                ends = _last_token(_written(called, turn), self._renderer.tokenizer.control)
+                ends = last_token(written(called, turn), self._renderer.tokenizer.control)
                 many = "one call" if calls == 1 else "several calls"
                 said = (
                     f"a turn of {many} ends in {ends}, neither eos_token nor what ends an answer: a model would go on"
@@ -147,7 +123,7 @@ class _TemplateCheck:
             return Finding("warning", "eos", "the tokenizer names no eos_token", "name the stop token as eos_token")
         if self._eos_text in ends:
             return Finding("ok", "eos", f"{self._eos_text} ends an answer")
-        advice = f"add {_listed(sorted(ends))} to eos_token_id in generation_config.json"
+        advice = f"add {listed(sorted(ends))} to eos_token_id in generation_config.json"
         return Finding("warning", "eos", f"{self._eos_text} is not what ends an answer", advice)
 
     @property
@@ -177,11 +153,11 @@ class _TemplateCheck:
             trials.append(self._render(*called, tools=TOOLS))
         for trial in trials:
             for span in trial.spans:
-                decoded, written = self._decoded(trial, span), _written(trial, span)
-                if decoded != written:
-                    said = f"loss lies on {_shown(decoded)}, the turn is {_shown(written)}"
+                decoded, turn = self._decoded(trial, span), written(trial, span)
+                if decoded != turn:
+                    said = f"loss lies on {shown(decoded)}, the turn is {shown(turn)}"
                     return Finding("error", "loss", said, "this tokenizer's offsets cannot be trusted")
-        example = _shown(_written(self._plain, self._plain.spans[-1]))
+        example = shown(written(self._plain, self._plain.spans[-1]))
         return Finding("ok", "loss", f"decodes to what a turn says: {example}")
 
     def _decoded(self, trial: Rendered, span: Span) -> str:
@@ -195,7 +171,7 @@ class _TemplateCheck:
         if not plain:
             return None
         advice = "is this the tokenizer that goes with the template? else add them as special tokens"
-        return Finding("warning", "markers", f"no tokens of this tokenizer, but plain text: {_listed(plain)}", advice)
+        return Finding("warning", "markers", f"no tokens of this tokenizer, but plain text: {listed(plain)}", advice)
 
     def _roles(self) -> Finding:
         lost = [role for role, written in self._facts.roles.items() if not written]
@@ -262,7 +238,7 @@ class _TemplateCheck:
     def _straddles(self) -> Finding:
         newline_led = self._render(user(), assistant(f"\n{ANSWER}"))
         if count := newline_led.notes["straddling_tokens"]:
-            said = f"an answer that begins with a line break shares {_tokens(count)} with the header: no loss on it"
+            said = f"an answer that begins with a line break shares {tokens_of(count)} with the header: no loss on it"
             return Finding("warning", "straddles", said, "strip the line breaks that answers begin with")
         return Finding("ok", "straddles", "no token lies across the bounds of a turn, line breaks included")
 
@@ -298,25 +274,3 @@ class _TemplateCheck:
         }
         wanted = [form for form, holds in forms.items() if holds]
         return Finding("ok", "forms", f"the template is given {', '.join(wanted)}") if wanted else None
-
-
-def _written(trial: Rendered, span: Span) -> str:
-    return "".join(trial.text[begin:end] for begin, end in span.pieces).strip()
-
-
-def _last_token(text: str, control: Iterable[str]) -> str:
-    """The control token that a text ends with, else its last word."""
-    tokens = (token for token in sorted(control, key=len, reverse=True) if text.endswith(token))
-    return next(tokens, text.split()[-1] if text else "nothing")
-
-
-def _shown(text: str) -> str:
-    return text.replace("\n", "↵")
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return " or ".join(map(_shown, texts))
-
-
-def _tokens(count: int) -> str:
-    return f"{count} token{'s' if count > 1 else ''}"

@@ -14,7 +14,7 @@ from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
-from sft_toolkit.reporting.template_check import template_findings
+from sft_toolkit.reporting.templates_check import template_findings
 from sft_toolkit.tool_calls.judge import Judge, Judgement
 from tests.sft_toolkit.chat.test_tools_text import NEVER_WRITE
 
