@@ -16,7 +16,7 @@ packed = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.
 config = packed.config
 config.__dict__.pop("quantization_config", None)
 model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
-model.load_state_dict(packed.dequantize().state_dict())
+model.load_state_dict(packed.state_dict())
 model.to(torch.bfloat16).save_pretrained(sys.argv[2])
 tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
 tokenizer.chat_template = Path(sys.argv[1]).read_text()
