@@ -24,6 +24,7 @@ from sft_toolkit.formats.dialects.python_calls import read_python_list
 _KEYS = frozenset({"name", "arguments", "parameters", "id", "type"})
 _SEPARATOR = re.compile(r"[\s,;]*+")
 _SCHEMA_KEYS = frozenset({"type", "properties", "required"})
+_BEGINS = re.compile(r"\s*+(?:Thought|Action|Final Answer):")
 _LABEL = re.compile(r"^[ \t]*+(Thought|Action Input|Action|Observation|Final Answer):", re.MULTILINE)
 
 
@@ -84,9 +85,9 @@ BARE: tuple[Callable[[Source], list[Call] | None], ...] = (read_list, read_json)
 
 def read_react(source: Source) -> tuple[str | None, str, list[Call]] | None:
     """(reasoning, content, calls) of a text in ReAct's form that calls a declared tool or answers; else None."""
-    labels = list(_LABEL.finditer(source.text)) if source.tools.names else []
-    if not labels or source.text[: labels[0].start()].strip():
+    if not source.tools.names or not _BEGINS.match(source.text):
         return None
+    labels = list(_LABEL.finditer(source.text))
     ends = [*(label.start() for label in labels[1:]), len(source.text)]
     parts = [(label[1], source.text[label.end() : end].strip()) for label, end in zip(labels, ends, strict=True)]
     thought = parts[0][1] if parts[0][0] == "Thought" else None

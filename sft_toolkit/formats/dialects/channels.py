@@ -112,9 +112,14 @@ def _read(source: Source, at: int) -> Block:
     return Block(list(channel.calls), channel.end)
 
 
+_RECIPIENT_MARK = r"to=functions\.[\w.:/-]{1,200}+[^<\n]{0,80}+<\|(?:channel|constrain|message)\|>"
+_CHANNEL_MARK = rf"<\|channel\|>(?:analysis|commentary)\s*+{_RECIPIENT_MARK}"
 HARMONY = CallDialect(
     "to=functions.",
-    r"(?:<\|start\|>assistant\s*+)?(?:<\|channel\|>(?:analysis|commentary)\s*+)?\bto=functions\.[\w.:/-]{1,200}+"
-    r"[^<\n]{0,80}+<\|(?:channel|constrain|message)\|>",
+    (
+        rf"<\|start\|>assistant\s*+(?:<\|channel\|>(?:analysis|commentary)\s*+)?{_RECIPIENT_MARK}",
+        _CHANNEL_MARK,
+        _RECIPIENT_MARK,
+    ),
     _read,
 )

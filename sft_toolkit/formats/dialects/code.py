@@ -11,11 +11,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from functools import cached_property
 
-_TICKS = re.compile(r"`+")
-FENCE = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*", re.MULTILINE)
+_BACKTICKS = re.compile(r"`+")
+_RUN = re.compile(r"`+|~~~+")
+_BEFORE_FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
+_LONGEST_INDENT = 100
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
-
-CODE = r"(?P<fence>" + FENCE.pattern.replace("(`", "(?:`", 1) + r")|(?P<ticks>`+)"
 
 
 class Code:
@@ -24,60 +24,69 @@ class Code:
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def fence_end(self, opening: re.Match[str]) -> int | None:
-        """Index behind the fence that `opening` (a match of CODE) begins; None where it never closes."""
-        line = FENCE.match(self._text, opening.start())
-        marks = line.group(1) if line else "```"
-        closing = re.compile(rf"^[ \t>]*{re.escape(marks[0])}{{{len(marks)},}}[ \t]*\r?$", re.MULTILINE)
-        found = closing.search(self._text, opening.end())
+    def is_fence(self, run: re.Match[str]) -> bool:
+        """Whether a run of ` or ~ opens a fence: three or more at a line's beginning, with no ` in the rest of it."""
+        begin, end = run.span()
+        if end - begin < 3:
+            return False
+        line = self._text.rfind("\n", max(0, begin - _LONGEST_INDENT), begin) + 1
+        if not _BEFORE_FENCE.fullmatch(self._text, line, begin):
+            return False
+        line_end = self._text.find("\n", end)
+        return run[0][0] == "~" or self._text.find("`", end, line_end if line_end >= 0 else len(self._text)) < 0
+
+    def fence_end(self, run: re.Match[str]) -> int | None:
+        """Index behind the fence that `run` opens; None where it never closes."""
+        closing = re.compile(rf"^[ \t>]*{run[0][0]}{{{len(run[0])},}}[ \t]*\r?$", re.MULTILINE)
+        found = closing.search(self._text, run.end())
         return found.end() if found else None
 
-    def inline_end(self, opening: re.Match[str]) -> int:
+    def inline_end(self, run: re.Match[str]) -> int:
         """Index behind the inline code that a run of ` opens; behind the run itself where nothing closes it."""
-        starts = self._runs[opening.end() - opening.start()]
-        place = bisect_right(starts, opening.start())
-        if place == len(starts) or _BLANK_LINE.search(self._text, opening.end(), starts[place]):
-            return opening.end()
-        return starts[place] + opening.end() - opening.start()
+        starts = self._runs[run.end() - run.start()]
+        place = bisect_right(starts, run.start())
+        if place == len(starts) or _BLANK_LINE.search(self._text, run.end(), starts[place]):
+            return run.end()
+        return starts[place] + run.end() - run.start()
 
     @cached_property
     def _runs(self) -> dict[int, list[int]]:
         runs: dict[int, list[int]] = defaultdict(list)
-        for run in _TICKS.finditer(self._text):
+        for run in _BACKTICKS.finditer(self._text):
             runs[run.end() - run.start()].append(run.start())
         return runs
 
 
 class OutsideCode:
-    """A pattern that is looked for outside of code. Its own groups are to be named, none of them `fence` or `ticks`.
+    """A pattern that is looked for outside of code.
 
     A match that begins a line is not in the inline code that began on an earlier one: stray ` are more frequent. With
     `in_open_fences` it is not in a fence that never closes either.
     """
 
     def __init__(self, pattern: str, flags: re.RegexFlag = re.NOFLAG, in_open_fences: bool = False) -> None:
-        self._either = re.compile(rf"{CODE}|(?P<mark>{pattern})", flags | re.MULTILINE)
+        self._pattern = re.compile(pattern, flags)
         self._begins_line = re.compile(rf"^[ \t]*(?:{pattern})", flags | re.MULTILINE)
         self._in_open_fences = in_open_fences
 
     def search(self, text: str, at: int = 0, code: Code | None = None) -> re.Match[str] | None:
         """The first match at `at` or later that does not lie in code."""
         code = code or Code(text)
-        while match := self._either.search(text, at):
-            if match["mark"] is not None:
-                return match
-            at = self._fence_end(text, match, code) if match["fence"] else self._inline_end(text, match, code)
-        return None
+        found = self._pattern.search(text, at)
+        while found and (run := _RUN.search(text, at, found.start())):
+            at = self._code_end(text, run, code)
+            if at > found.start():
+                found = self._pattern.search(text, at)
+        return found
 
-    def _fence_end(self, text: str, fence: re.Match[str], code: Code) -> int:
-        end = code.fence_end(fence)
-        if end is not None:
-            return max(end, fence.start() + 1)
-        plain = self._begins_line.search(text, fence.end()) if self._in_open_fences else None
-        return plain.start() if plain else len(text)
-
-    def _inline_end(self, text: str, ticks: re.Match[str], code: Code) -> int:
-        end = code.inline_end(ticks)
-        if "\n" in text[ticks.end() : end] and self._begins_line.search(text, ticks.end(), end):
-            return ticks.end()
-        return end
+    def _code_end(self, text: str, run: re.Match[str], code: Code) -> int:
+        """Index behind the code that a run of ` or ~ opens, or behind the run where it opens none."""
+        if code.is_fence(run):
+            end = code.fence_end(run)
+            if end is not None:
+                return end
+            plain = self._begins_line.search(text, run.end()) if self._in_open_fences else None
+            return plain.start() if plain else len(text)
+        end = code.inline_end(run) if run[0][0] == "`" else run.end()
+        hidden = "\n" in text[run.end() : end] and self._begins_line.search(text, run.end(), end)
+        return run.end() if hidden else end

@@ -14,7 +14,7 @@ from sft_toolkit.formats.dialects.call_objects import read_arguments
 from sft_toolkit.formats.dialects.literals import read_value
 from sft_toolkit.formats.dialects.markup import Block, Call, CallDialect, Source, Unreadable
 
-_OPENING = r"<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>"
+_OPENINGS = (r"<\|tool_calls_section_begin\|>", r"<\|tool_call_begin\|>")
 _SECTION = re.compile(r"<\|tool_calls_section_begin\|>")
 _HEAD = re.compile(
     r"\s*+<\|tool_call_begin\|>\s*+((?:functions\.)?([^\s<>:]*+)(?::\d+)?)\s*+<\|tool_call_argument_begin\|>\s*+"
@@ -48,4 +48,4 @@ def _arguments(source: Source, begin: int) -> tuple[str, int]:
     return source.text[begin:closing], min(closing + len(_END), len(source.text))
 
 
-KIMI = CallDialect("<|tool_calls_section_begin|>", _OPENING, _read)
+KIMI = CallDialect("<|tool_calls_section_begin|>", _OPENINGS, _read)

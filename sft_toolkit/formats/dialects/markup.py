@@ -112,11 +112,12 @@ class Source:
 class CallDialect:
     """One way to mark calls.
 
-    `opening` is a pattern without groups; `read` gets the source and the place where the opening matched, and raises
-    Unreadable. `only_whole`: amid other text the marker is a mere mention unless calls run from it to the end.
+    `openings` are patterns without groups that each begin with a plain sign; `read` gets the source and the place
+    where one of them matched, and raises Unreadable. `only_whole`: amid other text the mark is a mere mention unless
+    calls run from it to the end.
     """
 
     name: str
-    opening: str
+    openings: tuple[str, ...]
     read: Callable[[Source, int], Block]
     only_whole: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from sft_toolkit.formats.dialects.channels import HARMONY
 from sft_toolkit.formats.dialects.code import OutsideCode
@@ -16,9 +17,25 @@ from sft_toolkit.formats.dialects.tags import TAGGED
 MARKED: tuple[CallDialect, ...] = (*TAGGED, MISTRAL, DEEPSEEK, KIMI, HARMONY, GEMMA)
 """Dialects whose calls begin with a mark; of two that match in one place the first counts."""
 
-_PATTERN = "|".join(f"(?P<d{number}>{dialect.opening})" for number, dialect in enumerate(MARKED))
-MARKS = re.compile(_PATTERN)
-MARKS_OUTSIDE_CODE = OutsideCode(_PATTERN)
+_NAMED = {
+    f"d{number}_{form}": dialect for number, dialect in enumerate(MARKED) for form in range(len(dialect.openings))
+}
+_FORMS = {
+    f"d{number}_{form}": mark for number, dialect in enumerate(MARKED) for form, mark in enumerate(dialect.openings)
+}
+
+
+def _pattern() -> str:
+    """Every opening, those of one first sign together: `re` then passes over all other signs at once."""
+    begun: dict[str, list[str]] = defaultdict(list)
+    for name, mark in _FORMS.items():
+        first = mark[:2] if mark[0] == "\\" else mark[0]
+        begun[first].append(f"(?P<{name}>{mark[len(first) :]})")
+    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in begun.items())
+
+
+MARKS = re.compile(_pattern())
+MARKS_OUTSIDE_CODE = OutsideCode(MARKS.pattern)
 _SIGNS = ("<", "[TOOL_CALLS]", "to=functions.")
 _BEGINNINGS = re.compile(r"\s*+(?:[\[{◁]|Thought:|Action:|Action Input:|Observation:|Final Answer:)")
 
@@ -35,4 +52,4 @@ def may_hold_markup(text: str) -> bool:
 
 def dialect_of(mark: re.Match[str]) -> CallDialect:
     """The dialect whose opening `mark`, a match of MARKS or MARKS_OUTSIDE_CODE, is."""
-    return next(dialect for number, dialect in enumerate(MARKED) if mark[f"d{number}"] is not None)
+    return _NAMED[mark.lastgroup or ""]

@@ -101,7 +101,10 @@ def _bare(read: Body, source: Source, at: int) -> Block:
 
 
 TAGGED = (
-    *(CallDialect(opening, re.escape(opening), partial(read_marked, opening, closing)) for opening, closing in MARKS),
-    CallDialect("<function=…>", r"<function=(?=[^<>\n]+>)", partial(_bare, function_tags.read_functions)),
-    CallDialect("<invoke>", rf"{invokes.OPENING}(?=\s+name=)", partial(_bare, invokes.read_invokes)),
+    *(
+        CallDialect(opening, (re.escape(opening),), partial(read_marked, opening, closing))
+        for opening, closing in MARKS
+    ),
+    CallDialect("<function=…>", (r"<function=(?=[^<>\n]+>)",), partial(_bare, function_tags.read_functions)),
+    CallDialect("<invoke>", (rf"{invokes.OPENING}(?=\s+name=)",), partial(_bare, invokes.read_invokes)),
 )

@@ -287,6 +287,7 @@ FORMS = {
     "ReAct": ('Action: find\nAction Input: {"city": "Bonn"}', BONN),
     "ReAct, over lines": ('Action: find\nAction Input:\n{\n"city": "Bonn"\n}\nObservation:', BONN),
     "ReAct, a literal": ("Action: find\nAction Input: {'city': 'Bonn'}", BONN),
+    "ReAct, indented": ('\n  Action: find\n  Action Input: {"city": "Bonn"}\n', BONN),
     "ReAct, no arguments": ("Action: weather.now\nAction Input:", [("weather.now", {})]),
 }
 
@@ -300,7 +301,7 @@ def test_a_call_is_read(text, calls):
 MARKED = {
     name: form
     for name, form in FORMS.items()
-    if not form[0].lstrip().startswith(("[f", "[\n", "{", "\n{", "Act", "[TOOL"))
+    if not form[0].lstrip().startswith(("[f", "[\n", "{", "\n{", "Act", "\n  Act", "[TOOL"))
 }
 
 

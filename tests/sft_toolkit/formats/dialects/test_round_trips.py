@@ -77,7 +77,7 @@ def check(text, calls, content="", reasoning=None):
 
 @pytest.mark.parametrize("dialect", JSON_WRITERS)
 @given(calls=CALLS, content=PROSE, reasoning=REASONING)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 def test_json_between_marks(dialect, calls, content, reasoning):
     written = JSON_WRITERS[dialect](calls)
     opening = f"<think>\n{reasoning}\n</think>\n\n" if reasoning else ""
@@ -87,14 +87,14 @@ def test_json_between_marks(dialect, calls, content, reasoning):
 
 @pytest.mark.parametrize("dialect", PYTHON_WRITERS)
 @given(calls=CALLS, content=PROSE)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 def test_literals_between_marks(dialect, calls, content):
     check(f"{content}\n{PYTHON_WRITERS[dialect](calls)}\n", calls, content)
 
 
 @pytest.mark.parametrize("dialect", TYPED_WRITERS)
 @given(data=st.data(), content=PROSE)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 def test_values_in_tags_take_the_declared_type(dialect, data, content):
     """One kind per argument: what a text in a union with numbers stands for cannot be told."""
     names = data.draw(st.lists(NAMES, min_size=1, max_size=3, unique=True))
@@ -114,7 +114,7 @@ def test_values_in_tags_take_the_declared_type(dialect, data, content):
 
 @pytest.mark.parametrize("dialect", BARE_WRITERS)
 @given(calls=CALLS)
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=10, deadline=None, derandomize=True)
 def test_calls_without_marks_are_all_of_the_text(dialect, calls):
     written = BARE_WRITERS[dialect](calls)
     check(written, calls)
