@@ -98,6 +98,7 @@ def print_summary(summary: Summary) -> None:
     rows += [(f"rejected: {reason}", count) for reason, count in sorted(counters.rejected.items())]
     rows += [(name, count) for name, count in sorted(counters.notes.items())]
     rows += [("tokens", summary.tokens)] if summary.tokens else []
+    rows += [("loss tokens", summary.loss_tokens)] if summary.loss_tokens else []
     rows += [("shards", summary.shards)] if summary.shards else []
     rate = counters.records_in / summary.seconds if summary.seconds > 0 else 0.0
     title = f"{summary.stage} -> {summary.output}: {summary.seconds:.1f} s, {rate:,.0f} records/s"

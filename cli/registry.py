@@ -48,6 +48,12 @@ COMMANDS = {
         "Compare orders of packed sequences over data-parallel ranks, by simulating an epoch of each.",
         _SEQUENCES,
     ),
+    "stats": Entry(
+        "stats",
+        "stats",
+        "Say what each data set holds: records, tokens, loss, reasoning, efforts, difficulties, masks, languages.",
+        _SEQUENCES,
+    ),
     "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
     "check": Entry("check", "check", "Report what a chat template does and what it would train wrongly.", _SEQUENCES),
     "train": Entry(

@@ -110,6 +110,16 @@ class Conversation:
         ]
         return [range(start, end) for start, end in pairwise([*starts, len(self.messages)])]
 
+    def efforts(self) -> list[str | None]:
+        """The label of each exchange: that of the message that opens it.
+
+        The record's own stands in for a missing one of the last exchange, or, where no message has any, of all.
+        """
+        labels = [self.messages[exchange.start].effort for exchange in self.exchanges()]
+        if not any(labels):
+            return [self.effort] * len(labels)
+        return [*labels[:-1], labels[-1] or self.effort]
+
     def to_record(self) -> dict[str, Any]:
         """The record as it is written to JSONL: known keys first, unknown ones after them."""
         record: dict[str, Any] = {"id": self.id}

@@ -62,7 +62,17 @@ ALLOWED = {
     "souping": {"ground", "shards"},
     "training": {"ground", "packers", "chat", "shards", "souping"},
     "mergemix": {"ground", "labelers", "shards", "running", "souping", "training"},
-    "reporting": {"ground", "packers", "formats.dialects", "formats", "chat", "shards"},
+    "reporting": {
+        "ground",
+        "packers",
+        "formats.dialects",
+        "formats",
+        "chat",
+        "shards",
+        "running",
+        "stages.effort",
+        "stages",
+    },
 }
 ALLOWED["cli"] = {*LAYERS} - {"cli"}
 

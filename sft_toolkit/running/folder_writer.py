@@ -108,8 +108,17 @@ def write_folder(work: FolderWork[Task]) -> Summary:
                 raise
         else:
             seconds = time.monotonic() - begun
-            tokens, shards, facts = work.tokens(reports), len(reports), work.facts()
-            return Summary(name, run.output, work.counters, seconds, tokens, shards, complete=complete, facts=facts)
+            return Summary(
+                name,
+                run.output,
+                work.counters,
+                seconds,
+                work.tokens(reports),
+                len(reports),
+                complete=complete,
+                facts=work.facts(),
+                loss_tokens=sum(report.shard.loss_tokens for report in reports),
+            )
     return Summary(name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
 
 

@@ -71,6 +71,7 @@ class Summary:
     finished_before: bool = False
     complete: bool = True
     facts: dict[str, Any] = field(default_factory=dict)
+    loss_tokens: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -78,6 +79,7 @@ class Summary:
             "output": self.output,
             **self.counters.to_json(),
             "tokens": self.tokens,
+            "loss_tokens": self.loss_tokens,
             "shards": self.shards,
             "seconds": round(self.seconds, 3),
             "complete": self.complete,

@@ -21,13 +21,14 @@ _TOKEN_COLUMNS = ("length", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """What the manifest says of a shard; `blake2b` is of the whole file, `tokens` is 0 where rows hold none."""
+    """What the manifest says of a shard; `blake2b` is of the whole file, tokens are 0 where rows hold none."""
 
     name: str
     rows: int
     tokens: int
     bytes: int
     blake2b: str
+    loss_tokens: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -44,6 +45,7 @@ class ShardWriter:
         self._pending_bytes = 0
         self.rows = 0
         self.tokens = 0
+        self.loss_tokens = 0
 
     def write(self, row: dict[str, Any]) -> None:
         """Add a row: one value per column of the schema."""
@@ -52,6 +54,7 @@ class ShardWriter:
         self.rows += 1
         if self._token_column is not None:
             self.tokens += int(row[self._token_column])
+            self.loss_tokens += int(row["loss_tokens"])
         if len(self._pending) >= ROWS_PER_BATCH or self._pending_bytes >= BYTES_PER_BATCH:
             self.flush()
 
@@ -79,7 +82,8 @@ def shard_writer(path: Path, schema: pa.Schema, within: Path | None = None) -> I
 
 def describe(path: Path, writer: ShardWriter) -> ShardInfo:
     """The manifest's entry for a shard just written."""
-    return ShardInfo(path.name, writer.rows, writer.tokens, path.stat().st_size, checksum(path))
+    size = path.stat().st_size
+    return ShardInfo(path.name, writer.rows, writer.tokens, size, checksum(path), writer.loss_tokens)
 
 
 def checksum(path: Path) -> str:

@@ -92,20 +92,16 @@ class DocumentRules:
         ]
 
     def _exchanges(self, conversation: Conversation) -> Iterator[_Exchange]:
-        """The label lies on the message that opens an exchange; the record's own is that of the last one, or, where no
-        message has any, of all."""
-        found = conversation.exchanges()
         messages = conversation.messages
-        labelled = any(messages[exchange.start].effort for exchange in found)
-        for number, exchange in enumerate(found):
-            stands_in = conversation.effort if exchange is found[-1] or not labelled else None
+        labelled = zip(conversation.exchanges(), conversation.efforts(), strict=True)
+        for number, (exchange, effort) in enumerate(labelled):
             own = range(exchange.start if number else 0, exchange.stop)
             trained = self._trained(messages, own)
             yield _Exchange(
                 number,
                 own.start,
                 own.stop,
-                messages[exchange.start].effort or stands_in,
+                effort,
                 bool(trained),
                 any(_reasons(messages[index]) for index in trained),
             )
