@@ -9,6 +9,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from sft_toolkit.cli.flags import spelled
 from sft_toolkit.errors import RecordError, UsageError
 from sft_toolkit.formats import RecordReader
 from sft_toolkit.formats.mapping import parse_mapping
@@ -52,7 +53,7 @@ def problem(case: dict[str, Any], lines: list[str], expect: dict[str, Any]) -> s
     try:
         written = read_all(case["input"], lines)
     except (RecordError, UsageError) as error:
-        said = f"{error.detail if isinstance(error, RecordError) else error.message}; {error.hint}"
+        said = spelled(f"{error.detail if isinstance(error, RecordError) else error.message}; {error.hint}")
         missing = [name for name in expect.get("refuse", ["?"]) if name not in said]
         return f"refused, not naming {missing}: {said}" if missing else None
     if "refuse" in expect:
