@@ -35,7 +35,7 @@ CLI_NAMES = {
 }
 """Names of parameters below cli/ that differ from those of the command."""
 _WRITTEN_OTHERWISE = {"quarantine=True": "--on-error quarantine", "shuffle=False": "--no-shuffle"}
-_NAMED = re.compile(r"`(?:(?P<command>[a-z][a-z ]*)\()?(?P<name>[a-z]\w*)(?:=(?P<value>[^`)]*))?\)?`")
+_NAMED = re.compile(r"`(?:(?P<command>[a-z][a-z ]*)\()?(?P<name>[a-z]\w*)(?:=(?P<value>[^`]*?))?\)?`")
 
 
 def spelled(text: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sft_toolkit.cli.flags import spelled
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import RecordReader
 from sft_toolkit.formats.mapping import parse_mapping
@@ -69,7 +70,7 @@ def refusals(case: dict[str, Any]) -> Iterator[str]:
     try:
         RecordReader().read(case["input"][0])
     except RecordError as error:
-        said = "; ".join(part for part in (error.detail, error.hint) if part)
+        said = spelled("; ".join(part for part in (error.detail, error.hint) if part))
         yield f"| {case['schema']} | {said.replace('|', chr(92) + '|')} |"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sft_toolkit.errors import RecordError
+from sft_toolkit.formats.paths import opened
 from sft_toolkit.formats.refusals import shown
 from sft_toolkit.formats.speakers import ITEM_TYPES
 from sft_toolkit.formats.turns import MessageForm
@@ -31,6 +32,9 @@ def opened_list(value: Any, name: str) -> list[Any]:
 def as_messages(value: list[Any], name: str, form: MessageForm) -> list[Any]:
     """The messages of a list under a known name. Raises RecordError where texts do not come in pairs."""
     if all(isinstance(item, str) for item in value):
+        inside = [opened(item) for item in value]
+        if looks_like_messages(inside, form):
+            return inside
         if len(value) % 2:
             raise RecordError(
                 "bad_messages",

@@ -16,11 +16,13 @@ from sft_toolkit.formats.canonical import canonical_message
 from sft_toolkit.formats.columns import layout_of
 from sft_toolkit.formats.dialects.registry import may_hold_markup
 from sft_toolkit.formats.labels import effort_of, is_provenance, read_id, read_label
+from sft_toolkit.formats.refusals import map_line
 from sft_toolkit.formats.surroundings import TOOLS_IN_SYSTEM
 from sft_toolkit.formats.system_text import tools_in_text
 from sft_toolkit.formats.tools import normalise_tools
 from sft_toolkit.json_text import encode
 
+_WHERE_CALLS_ARE = f"calls without a mark are read where tools are declared: {map_line('tools', 'COLUMN')}"
 _READ = frozenset({"messages", "tools", "id", "dataset", "domain", "difficulty", "effort", "provenance"})
 
 
@@ -104,5 +106,7 @@ def check_results(messages: list[Message], places: list[int] | range) -> None:
             identity = message.tool_call_id
             if not seen or (identity is not None and None not in seen and identity not in seen):
                 raise RecordError(
-                    "tool_result_without_call", f"message {place} is a tool result that follows no such call"
+                    "tool_result_without_call",
+                    f"message {place} is a tool result that follows no such call",
+                    "" if seen else _WHERE_CALLS_ARE,
                 )

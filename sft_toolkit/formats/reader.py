@@ -50,7 +50,8 @@ class RecordReader:
         Raises RecordError where it is no conversation; the sentence says which message or column is at fault.
         """
         if not isinstance(record, dict):
-            raise RecordError("not_an_object", "the record is not a JSON object")
+            hint = "write one record a line, for instance with jq -c '.[]'" if isinstance(record, list) else ""
+            raise RecordError("not_an_object", "the record is not a JSON object", hint)
         try:
             if not padded and self._is_standard and (plain := plain_conversation(record)) is not None:
                 return [plain]

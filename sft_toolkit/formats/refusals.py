@@ -12,7 +12,7 @@ _SHOWN_LETTERS = 60
 
 
 def map_line(key: str, path: str = "") -> str:
-    """`--map KEY=PATH`, quoted as a shell wants it."""
+    """The parameter `map` with the value KEY=PATH, quoted as a shell wants it."""
     return f"`map={shlex.quote(f'{key}={path}')}`"
 
 

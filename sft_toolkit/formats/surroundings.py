@@ -9,7 +9,7 @@ from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.columns import Draft, Layout, is_held
 from sft_toolkit.formats.loss_flags import MASKED, FlagNames
 from sft_toolkit.formats.mapping import ColumnMapping
-from sft_toolkit.formats.parts import are_parts, read_parts
+from sft_toolkit.formats.parts import Contents, are_parts, read_parts
 from sft_toolkit.formats.paths import opened
 from sft_toolkit.formats.refusals import map_line, shown
 from sft_toolkit.formats.system_text import tools_in_text
@@ -94,9 +94,11 @@ def _system_column(draft: Draft, layout: Layout, own: Turn | None) -> str | None
         value = draft.record[name]
         if name in draft.taken:
             continue
-        text = _system_text(name, value) if is_held(value) else None
-        if text:
-            found[name] = text
+        contents = _system_text(name, value) if is_held(value) else Contents()
+        if contents.rest:
+            draft.kept.add(name)
+        if contents.text:
+            found[name] = contents.text
         else:
             draft.taken[name] = SYSTEM
     held = dict(found)
@@ -114,18 +116,18 @@ def _system_column(draft: Draft, layout: Layout, own: Turn | None) -> str | None
     return said if said and found else next(iter(found.values()), None)
 
 
-def _system_text(name: str, value: Any) -> str | None:
+def _system_text(name: str, value: Any) -> Contents:
     """A system prompt as text or as text parts, bare or in an object."""
     inside = opened(value)
     if isinstance(value, str) and not _is_prompt(inside):
-        return value
+        return Contents([value])
     value = inside
     if isinstance(value, dict) and value.get("role") in _PROMPT_ROLES:
         value = value.get("parts", value.get("content", [value]))
     if isinstance(value, str):
-        return value
+        return Contents([value])
     if isinstance(value, list) and are_parts(value):
-        return read_parts(value, FlagNames(), 0, []).text
+        return read_parts(value, FlagNames(), 0, [])
     raise RecordError(
         "bad_system", f"{name} is {shown(value)}, not a system prompt", f"{map_line(SYSTEM)} leaves it unread"
     )
