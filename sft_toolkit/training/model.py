@@ -120,12 +120,15 @@ def load_sharded(
     return model
 
 
-def load_whole(path: Path, config: PreTrainedConfig, device: torch.device) -> PackedModel:
-    """A checkpoint on one device, to be evaluated: in float32, or in bfloat16 on CUDA, whose attention needs it."""
+def load_whole(path: Path, config: PreTrainedConfig, device: torch.device, *, apart: bool = False) -> PackedModel:
+    """A checkpoint on one device, to be evaluated: in float32, or in bfloat16 on CUDA, whose attention needs it.
+
+    apart: see PackedModel
+    """
     register_attention()
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    causal_lm = _from_checkpoint(path, deepcopy(config), dtype=dtype, attn_implementation=ATTENTION)
-    return PackedModel(causal_lm.to(device))
+    causal_lm = _from_checkpoint(path, deepcopy(config), dtype=dtype, attn_implementation=None if apart else ATTENTION)
+    return PackedModel(causal_lm.to(device), apart=apart)
 
 
 def layers_of(causal_lm: Any) -> nn.ModuleList:
