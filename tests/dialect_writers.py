@@ -153,6 +153,10 @@ JSON_WRITERS: dict[str, Callable[[Calls], str]] = {
     "DeepSeek-V3.1": together(deepseek_v31, "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", ""),
     "Kimi-K2": kimi,
     "harmony": harmony,
+    "<function_call>": each(call_object, "<function_call>", "</function_call>"),
+    "<|action_start|>": each(
+        lambda n, a: call_object(n, a, "parameters"), "<|action_start|><|plugin|>\n", "\n<|action_end|>"
+    ),
     "<|START_ACTION|>": together(
         lambda n, a: as_json({"tool_call_id": "0", "tool_name": n, "parameters": a}),
         "<|START_ACTION|>[\n",
@@ -174,6 +178,7 @@ TYPED_WRITERS: dict[str, Callable[[Calls], str]] = {
     "Seed-OSS": each(function_tags, "<seed:tool_call>\n", "\n</seed:tool_call>"),
     "GLM-4.5": each(argument_keys, "<tool_call>", "</tool_call>"),
     "MiniMax-M2": together(invoke, "<minimax:tool_call>\n", "\n</minimax:tool_call>", "\n"),
+    "<invoke> alone": each(invoke, "", ""),
     "Anthropic": together(invoke, "<function_calls>\n", "\n</function_calls>", "\n"),
     "Muse Glimmer": each(lambda n, a: invoke(n, a, "atem:"), "<atem:function_calls>\n", "\n</atem:function_calls>"),
     "DeepSeek-V3.2": together(dsml, "<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>", "\n"),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sft_toolkit.chat.rendered import Rendered, Span
 from sft_toolkit.conversation import Conversation, Message, ToolCall
 from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.formats.dialects import find_calls
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.reporting.view import Piece, Section, Standing, View, token_facts, token_pieces, token_remark
 from sft_toolkit.reporting.visible import one_line
@@ -71,6 +72,15 @@ def _message_remarks(message: Message) -> list[str]:
     remarks += [f"effort {message.effort}"] if message.effort else []
     remarks += [f"{call.name}: arguments {call.problem}" for call in message.tool_calls if call.problem]
     remarks += [f"answers {message.tool_call_id}"] if message.tool_call_id else []
+    return remarks + (_calls_as_text(message) if message.role == "assistant" else [])
+
+
+def _calls_as_text(message: Message) -> list[str]:
+    """Calls that the assistant's text or reasoning holds, in any dialect, beside those that it makes."""
+    remarks = []
+    for place, text in (("content", message.text), ("reasoning", message.reasoning or "")):
+        found = dict.fromkeys(f"{each.call.name} ({each.dialect})" for each in find_calls(text))
+        remarks += [one_line(f"{place} holds calls as text: {', '.join(found)}")] if found else []
     return remarks
 
 

@@ -116,6 +116,7 @@ _RECIPIENT_MARK = r"to=functions\.[\w.:/-]{1,200}+[^<\n]{0,80}+<\|(?:channel|con
 _CHANNEL_MARK = rf"<\|channel\|>(?:analysis|commentary)\s*+{_RECIPIENT_MARK}"
 HARMONY = CallDialect(
     "to=functions.",
+    "gpt-oss (harmony)",
     (
         rf"<\|start\|>assistant\s*+(?:<\|channel\|>(?:analysis|commentary)\s*+)?{_RECIPIENT_MARK}",
         _CHANNEL_MARK,

@@ -71,4 +71,9 @@ def _call(text: str, at: int) -> tuple[Call, int] | None:
     return Call(name, read_arguments(raw)), ending.end() if ending else len(text)
 
 
-DEEPSEEK = CallDialect("<｜tool▁calls▁begin｜>", (_token("tool calls begin"), _token("tool call begin")), _read)
+DEEPSEEK = CallDialect(
+    "<｜tool▁calls▁begin｜>",
+    "DeepSeek-V3, R1 and its distillates, V3.1",
+    (_token("tool calls begin"), _token("tool call begin")),
+    _read,
+)

@@ -72,4 +72,4 @@ def _bracket(source: Source, at: int, level: int) -> tuple[Any, int]:
     return (keyed if is_object else members), at + 1
 
 
-GEMMA = CallDialect("<|tool_call>", (r"<\|tool_call>",), _read)
+GEMMA = CallDialect("<|tool_call>", "Gemma 4", (r"<\|tool_call>",), _read)

@@ -48,4 +48,4 @@ def _arguments(source: Source, begin: int) -> tuple[str, int]:
     return source.text[begin:closing], min(closing + len(_END), len(source.text))
 
 
-KIMI = CallDialect("<|tool_calls_section_begin|>", _OPENINGS, _read)
+KIMI = CallDialect("<|tool_calls_section_begin|>", "Kimi-K2", _OPENINGS, _read)

@@ -110,7 +110,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class CallDialect:
-    """One way to mark calls.
+    """One way to mark calls, and which models and data sets write it.
 
     `openings` are patterns without groups that each begin with a plain sign; `read` gets the source and the place
     where one of them matched, and raises Unreadable. `only_whole`: amid other text the mark is a mere mention unless
@@ -118,6 +118,7 @@ class CallDialect:
     """
 
     name: str
+    writers: str
     openings: tuple[str, ...]
     read: Callable[[Source, int], Block]
     only_whole: bool = False

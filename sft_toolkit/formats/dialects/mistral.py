@@ -45,4 +45,6 @@ def _arguments(text: str, begin: int, stop: int) -> tuple[dict[str, Any] | str, 
     return read_arguments(text[begin:end]), end
 
 
-MISTRAL = CallDialect(_TOKEN, (re.escape(_TOKEN),), _read, only_whole=True)
+MISTRAL = CallDialect(
+    _TOKEN, "Mistral, Mixtral, Ministral, Devstral, Magistral", (re.escape(_TOKEN),), _read, only_whole=True
+)

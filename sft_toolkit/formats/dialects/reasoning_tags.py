@@ -28,10 +28,11 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningTag:
-    """One dialect of reasoning: its marks, and the answer's wrapper."""
+    """One dialect of reasoning: its marks, which models and data sets write them, and the answer's wrapper."""
 
     opening: str
     closing: str
+    writers: str
     wrapper: Wrapper | None = None
 
 
@@ -40,18 +41,17 @@ _SOLUTION = Wrapper("<|begin_of_solution|>", "<|end_of_solution|>")
 _RESPONSE = Wrapper("<|START_RESPONSE|>", "<|END_RESPONSE|>")
 
 TAGS = (
-    ReasoningTag("<think>", "</think>"),  # DeepSeek-R1, QwQ, Qwen3, GLM-4.5, Nemotron, SmolLM3, most distillates
-    ReasoningTag("<seed:think>", "</seed:think>"),  # Seed-OSS
-    ReasoningTag("<thinking>", "</thinking>", _OUTPUT),  # Claude's prompts, Reflection
-    ReasoningTag("<thought>", "</thought>", _OUTPUT),  # OpenO1
-    ReasoningTag("<reasoning>", "</reasoning>"),  # GRPO recipes
-    ReasoningTag("[THINK]", "[/THINK]"),  # Magistral
-    ReasoningTag("◁think▷", "◁/think▷"),  # Kimi-VL
-    ReasoningTag("<|begin_of_thought|>", "<|end_of_thought|>", _SOLUTION),  # Sky-T1, Bespoke-Stratos, OpenThoughts
-    ReasoningTag("<|START_THINKING|>", "<|END_THINKING|>", _RESPONSE),  # Command A Reasoning
-    ReasoningTag("<|channel>thought", "<channel|>"),  # Gemma 4
+    ReasoningTag("<think>", "</think>", "DeepSeek-R1, QwQ, Qwen3, GLM-4.5, Nemotron, SmolLM3, most distillates"),
+    ReasoningTag("<seed:think>", "</seed:think>", "Seed-OSS"),
+    ReasoningTag("<thinking>", "</thinking>", "prompts for Claude, Reflection", _OUTPUT),
+    ReasoningTag("<thought>", "</thought>", "OpenO1", _OUTPUT),
+    ReasoningTag("<reasoning>", "</reasoning>", "GRPO recipes"),
+    ReasoningTag("[THINK]", "[/THINK]", "Magistral"),
+    ReasoningTag("◁think▷", "◁/think▷", "Kimi-VL"),
+    ReasoningTag("<|begin_of_thought|>", "<|end_of_thought|>", "Sky-T1, Bespoke-Stratos, OpenThoughts", _SOLUTION),
+    ReasoningTag("<|START_THINKING|>", "<|END_THINKING|>", "Command A Reasoning", _RESPONSE),
+    ReasoningTag("<|channel>thought", "<channel|>", "Gemma 4"),
 )
-THINK = TAGS[0]
 _WRAPPERS = tuple(tag.wrapper for tag in TAGS if tag.wrapper and tag.wrapper.is_token)
 _OPENINGS = re.compile(
     r"\s*+(?:" + "|".join(f"({re.escape(tag.opening)})" for tag in TAGS) + r")(?!(?<=\w)\w)", re.IGNORECASE

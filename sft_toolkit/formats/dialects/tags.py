@@ -19,25 +19,25 @@ from sft_toolkit.formats.dialects.markup import Block, Call, CallDialect, Source
 
 Body = Callable[[Source, int, int, bool], Block]
 
-# Opening and closing mark, and who writes them. Where there is no closing mark, an end token or the text's end does.
+# Opening mark, closing mark (where there is none, an end token or the text's end does), and who writes them.
 MARKS = (
-    ("<tool_call>", "</tool_call>"),  # Hermes, Qwen2.5 to 3.5, GLM-4.5, Nemotron 3, Granite 4, SmolLM3
-    ("<seed:tool_call>", "</seed:tool_call>"),  # Seed-OSS
-    ("<tool_calls>", "</tool_calls>"),  # Jamba, Hunyuan
-    ("<TOOLCALL>", "</TOOLCALL>"),  # Llama-Nemotron, When2Call
-    ("<functioncall>", "</functioncall>"),  # glaive-function-calling v1 and v2
-    ("<function_call>", "</function_call>"),  # copies of glaive and of Gorilla
-    ("<|tool_call|>", "<|/tool_call|>"),  # Granite 3, Phi-4-mini
-    ("<|tool_call_start|>", "<|tool_call_end|>"),  # LFM2
-    ("<|python_tag|>", "<|eom_id|>"),  # Llama 3.1, 3.2, 3.3
-    ("<minimax:tool_call>", "</minimax:tool_call>"),  # MiniMax-M1, M2
-    ("<function_calls>", "</function_calls>"),  # OLMo 3 (Dolci), Anthropic
-    ("<atem:function_calls>", "</atem:function_calls>"),  # Muse Glimmer
-    ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),  # DeepSeek-V3.2
-    ("<|START_ACTION|>", "<|END_ACTION|>"),  # Command R7B, Command A
-    ("<|action_start|><|plugin|>", "<|action_end|>"),  # InternLM 2.5
+    ("<tool_call>", "</tool_call>", "Hermes, Qwen2.5 to 3.5, GLM-4.5, Nemotron 3, Granite 4, SmolLM3"),
+    ("<seed:tool_call>", "</seed:tool_call>", "Seed-OSS"),
+    ("<tool_calls>", "</tool_calls>", "Jamba, Hunyuan, MiniMax-M1"),
+    ("<TOOLCALL>", "</TOOLCALL>", "Llama-Nemotron, When2Call"),
+    ("<functioncall>", "</functioncall>", "glaive-function-calling v1 and v2"),
+    ("<function_call>", "</function_call>", "Granite 20B FunctionCalling"),
+    ("<|tool_call|>", "<|/tool_call|>", "Granite 3, Phi-4-mini"),
+    ("<|tool_call_start|>", "<|tool_call_end|>", "LFM2"),
+    ("<|python_tag|>", "<|eom_id|>", "Llama 3.1, 3.2, 3.3"),
+    ("<minimax:tool_call>", "</minimax:tool_call>", "MiniMax-M2"),
+    ("<function_calls>", "</function_calls>", "OLMo 3 (Dolci), Anthropic"),
+    ("<atem:function_calls>", "</atem:function_calls>", "Muse Glimmer"),
+    ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>", "DeepSeek-V3.2"),
+    ("<|START_ACTION|>", "<|END_ACTION|>", "Command R7B, Command A"),
+    ("<|action_start|><|plugin|>", "<|action_end|>", "InternLM 2.5"),
 )
-_INNER = MARKS[0]
+_INNER = MARKS[0][:2]
 _FENCE = re.compile(r"```\w*[ \t]*\n")
 
 
@@ -102,9 +102,19 @@ def _bare(read: Body, source: Source, at: int) -> Block:
 
 TAGGED = (
     *(
-        CallDialect(opening, (re.escape(opening),), partial(read_marked, opening, closing))
-        for opening, closing in MARKS
+        CallDialect(opening, writers, (re.escape(opening),), partial(read_marked, opening, closing))
+        for opening, closing, writers in MARKS
     ),
-    CallDialect("<function=…>", (r"<function=(?=[^<>\n]+>)",), partial(_bare, function_tags.read_functions)),
-    CallDialect("<invoke>", (rf"{invokes.OPENING}(?=\s+name=)",), partial(_bare, invokes.read_invokes)),
+    CallDialect(
+        "<function=…>",
+        "Llama 3.1; Qwen3-Coder where it leaves out <tool_call>",
+        (r"<function=(?=[^<>\n]+>)",),
+        partial(_bare, function_tags.read_functions),
+    ),
+    CallDialect(
+        "<invoke>",
+        "MiniMax-M2 and Anthropic without the mark around it",
+        (rf"{invokes.OPENING}(?=\s+name=)",),
+        partial(_bare, invokes.read_invokes),
+    ),
 )

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from sft_toolkit.chat import Renderer
 from sft_toolkit.conversation import Conversation, Message
 from sft_toolkit.reporting.find import Document, Sequence
-from sft_toolkit.reporting.record_view import rendered_view
+from sft_toolkit.reporting.record_view import record_view, rendered_view
 from sft_toolkit.reporting.shard_view import read_tokenizer, sequence_view
 from sft_toolkit.reporting.view import View, token_pieces
 from tests.byte_tokenizer import CHATML, CONTROL, write_byte_tokenizer
@@ -102,3 +102,16 @@ def test_pieces_join_tokens_alike_in_loss_and_kind() -> None:
         ("4-5", True, True),
     ]
     assert len(token_pieces(lambda first, after: "", 1, 5, mask, control, apart=True)) == 4
+
+
+def test_calls_that_stand_in_an_answer_or_its_reasoning_as_text_are_named() -> None:
+    answer = Message(
+        "assistant", 'It writes\n```\n<tool_call>{"name": "f", "arguments": {}}</tool_call>\n```\nand waits.'
+    )
+    answer.reasoning = 'So {"name": "g", "arguments": {"a": 1}} it is.'
+    view = record_view(Conversation("x", [Message("user", "<invoke name='h'></invoke>"), answer]))
+    assert view.sections[0].remarks == []
+    assert view.sections[1].remarks == [
+        "content holds calls as text: f (<tool_call>)",
+        "reasoning holds calls as text: g (object)",
+    ]
