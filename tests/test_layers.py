@@ -171,3 +171,10 @@ def test_a_planted_wrong_import_is_found(file: str, line: str, tmp_path: Path) -
         source.write(f"\n{line}\n")
     importer = Path(file).stem
     assert [breach for breach in breaches(tmp_path) if f".{importer} -> " in breach]
+
+
+def test_a_long_folder_says_why_it_is_one() -> None:
+    folders = {path.parent for package in ("sft_toolkit", *MAPPED) for path in (ROOT / package).rglob("*.py")}
+    for folder in folders:
+        if len(list(folder.glob("*.py"))) > 20:
+            assert "More than 20 modules, because" in (folder / "__init__.py").read_text(), folder

@@ -1,6 +1,7 @@
 """Reading others' records: mapping, shapes, messages, tools and labels, each rule in a table of its own.
 
 `RecordReader.read` is the door; `parse_record` reads one record that gives one conversation.
+More than 20 modules, because each table of rules is one; dialects/ has one a dialect.
 """
 
 from __future__ import annotations

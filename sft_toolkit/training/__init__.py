@@ -1,4 +1,7 @@
-"""Training on packed shards: the bundled FSDP trainer, and what other trainers need to take the same data."""
+"""Training on packed shards: the bundled FSDP trainer, and what other trainers need to take the same data.
+
+More than 20 modules, because the parts of one trainer (data order, model, loss, checkpoints, reports) stay together.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Dialects: how models and data sets write reasoning, calls, results and whole dialogues into plain text.
 
 `registry.py` holds the table; each dialect is a module with its grammar.
+More than 20 modules, because there are as many dialects.
 """
 
 from __future__ import annotations
