@@ -168,6 +168,7 @@ JSON_WRITERS: dict[str, Callable[[Calls], str]] = {
 PYTHON_WRITERS: dict[str, Callable[[Calls], str]] = {
     "<tool_call> literal": each(literal, "<tool_call>\n", "\n</tool_call>"),
     "<|tool_call_start|>": together(python_call, "<|tool_call_start|>[", "]<|tool_call_end|>"),
+    "<|python_start|>": together(python_call, "<|python_start|>[", "]<|python_end|>"),
     "<function_calls> lines": together(python_call, "<function_calls>\n", "\n</function_calls>", "\n"),
     "<|python_tag|> call": each(lambda n, a: python_call(f"{n}.call", a), "<|python_tag|>", "<|eom_id|>"),
     "Gemma 4": each(lambda n, a: f"call:{n}{as_gemma(a)}", "<|tool_call>", "<tool_call|>", ""),

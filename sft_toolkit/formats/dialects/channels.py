@@ -28,9 +28,10 @@ STARTS = re.compile(
     r"|(?:assistant\s*)?to=[\w.-]+\s*<\|(?:channel|message)\|>)"
 )
 _TO = r"(?:to=[^\s<]++\s*+)?"
+BEGINS = re.compile(r"<\|(?:start|channel|message)\|>")
 _HEADER = re.compile(
-    rf"\s*+(?:<\|start\|>)?((?:assistant\s*+)?{_TO}(?:<\|channel\|>\s*+(?:analysis|commentary|final)\b\s*+)?{_TO}(?:<\|constrain\|>)?(?:json\s*+)?)"
-    r"<\|message\|>"
+    rf"\s*+(?:<\|start\|>)?((?:assistant\s*+)?{_TO}(?:<\|channel\|>\s*+(?:analysis|commentary|final)\b\s*+)?{_TO}"
+    r"(?:<\|constrain\|>)?(?:[a-z]{1,9}\s*+)?)<\|message\|>"
 )
 _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")

@@ -19,7 +19,7 @@ from typing import Any
 from sft_toolkit.formats.dialects.call_objects import read_arguments
 from sft_toolkit.formats.dialects.literals import read_value
 from sft_toolkit.formats.dialects.markup import Block, Call, Source, Unreadable
-from sft_toolkit.formats.dialects.typed_values import typed_value
+from sft_toolkit.formats.dialects.typed_values import typed_value, without_line_breaks
 
 OPENING = "<function="
 _CLOSING = "</function>"
@@ -95,9 +95,3 @@ def _value_end(source: Source, at: int) -> int | None:
             return end
         end = source.find(_PARAMETER_END, end + 1)
     return None
-
-
-def without_line_breaks(value: str) -> str:
-    """`value` without one line break at its beginning and one at its end."""
-    value = value.removeprefix("\r\n") if value.startswith("\r\n") else value.removeprefix("\n")
-    return value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")

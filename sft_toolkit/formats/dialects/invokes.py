@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sft_toolkit.formats.dialects.function_tags import without_line_breaks
 from sft_toolkit.formats.dialects.literals import BOTH_WORDS, read_whole
 from sft_toolkit.formats.dialects.markup import Block, Call, Source, Unreadable
-from sft_toolkit.formats.dialects.typed_values import typed_value
+from sft_toolkit.formats.dialects.typed_values import typed_value, without_own_lines
 
 PREFIX = r"(?:[a-z]+:|｜DSML｜)?"
 OPENING = rf"<{PREFIX}invoke\b"
@@ -64,8 +63,7 @@ def _read(source: Source, opening: re.Match[str], stop: int) -> tuple[Call, int]
 def _value(text: str, is_text: str | None, name: str, key: str, source: Source) -> Any:
     if is_text == "true":
         return text
-    shorter = without_line_breaks(text)
-    text = shorter if len(text) - len(shorter) >= 2 and text[:1] in "\r\n" and text[-1:] == "\n" else text
+    text = without_own_lines(text)
     if is_text == "false":
         try:
             return read_whole(text, BOTH_WORDS)

@@ -3,7 +3,7 @@
     <|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>…
     <|tool_calls_section_end|>
 
-`functions.` and the number belong to the dialect; the whole is the call's id. Template: Kimi-K2-Instruct's.
+`functions.` and the number belong to the dialect. Template: Kimi-K2-Instruct's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sft_toolkit.formats.dialects.markup import Block, Call, CallDialect, Source
 _OPENINGS = (r"<\|tool_calls_section_begin\|>", r"<\|tool_call_begin\|>")
 _SECTION = re.compile(r"<\|tool_calls_section_begin\|>")
 _HEAD = re.compile(
-    r"\s*+<\|tool_call_begin\|>\s*+((?:functions\.)?([^\s<>:]*+)(?::\d+)?)\s*+<\|tool_call_argument_begin\|>\s*+"
+    r"\s*+<\|tool_call_begin\|>\s*+(?:functions\.)?([^\s<>:]*+)(?::\d+)?\s*+<\|tool_call_argument_begin\|>\s*+"
 )
 _END = "<|tool_call_end|>"
 _LAST = "<|tool_calls_section_end|>"
@@ -28,10 +28,10 @@ def _read(source: Source, at: int) -> Block:
     end = section.end() if section else at
     calls: list[Call] = []
     while head := _HEAD.match(source.text, end):
-        if not head[2]:
+        if not head[1]:
             break
         raw, end = _arguments(source, head.end())
-        calls.append(Call(head[2], read_arguments(raw), head[1]))
+        calls.append(Call(head[1], read_arguments(raw)))
     if not calls:
         raise Unreadable("no name of a call stands before <|tool_call_argument_begin|>")
     return Block(calls, source.closed(_LAST, end))

@@ -18,9 +18,10 @@ from sft_toolkit.formats.dialects.markup import Block, Call, Source, Unreadable
 
 LINE = re.compile(r"\s*+[\w.:/-]+\s*\(")
 LIST = re.compile(r"\s*+\[\s*+[\w.:/-]+(?: [\w.:/-]+)*\s*\(")
-_KEY = re.compile(r"\s*+([^\s=(),'\"\[\]{}]++)\s*+=\s*+(?!=)")
+_WORD = r"[^\s=(),'\"\[\]{}]++"
+_KEY = re.compile(rf"\s*+({_WORD}(?: {_WORD})*+)\s*+=\s*+(?!=)")
 _SEPARATOR = re.compile(r"[ \t]*+[,;\n][\s,;]*+")
-_UNESCAPED = re.compile(r"'(?=\s*+(?:\)|,\s*+[^\s=(),'\"\[\]{}]++\s*+=))")
+_UNESCAPED = re.compile(rf"'(?=\s*+(?:\)|,\s*+{_WORD}(?: {_WORD})*+\s*+=))")
 _LLAMA_CALL = ".call"
 
 

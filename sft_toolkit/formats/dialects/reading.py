@@ -132,9 +132,11 @@ def _read_channels(source: Source, with_calls: bool) -> Reading:
     parts: dict[str, list[str]] = {"reasoning": [], "content": []}
     calls: list[Call] = []
     end = 0
+    is_call_left = False
     try:
         for channel in channels.read_channels(source):
-            if channel.kind == "call" and not with_calls:
+            is_call_left = channel.kind == "call" and not with_calls
+            if is_call_left:
                 break
             if channel.kind == "call":
                 calls += channel.calls
@@ -150,6 +152,8 @@ def _read_channels(source: Source, with_calls: bool) -> Reading:
         raise RecordError("unreadable_call", f"the call marked to= cannot be read: {fault}") from fault
     behind = AFTER_CALL.match(source.text, end)
     rest = source.text[behind.end() if behind else end :]
+    if not is_call_left and channels.BEGINS.match(rest):
+        raise RecordError("unreadable_call", f"a header of a channel cannot be read: {rest[:_SHOWN]!r}")
     if rest and calls:
         raise RecordError("text_after_call", f"text stands after the call of {calls[-1].name}: {rest[:_SHOWN]!r}")
     content = "\n\n".join(part for part in [*parts["content"], rest] if part)

@@ -30,6 +30,7 @@ MARKS = (
     ("<|tool_call|>", "<|/tool_call|>", "Granite 3, Phi-4-mini"),
     ("<|tool_call_start|>", "<|tool_call_end|>", "LFM2"),
     ("<|python_tag|>", "<|eom_id|>", "Llama 3.1, 3.2, 3.3"),
+    ("<|python_start|>", "<|python_end|>", "Llama 4"),
     ("<minimax:tool_call>", "</minimax:tool_call>", "MiniMax-M2"),
     ("<function_calls>", "</function_calls>", "OLMo 3 (Dolci), Anthropic"),
     ("<atem:function_calls>", "</atem:function_calls>", "Muse Glimmer"),

@@ -48,3 +48,15 @@ def _kinds_of(value: Any) -> set[str]:
     if isinstance(value, (dict, list)):
         return {"object" if isinstance(value, dict) else "array"}
     return {"string"} if isinstance(value, str) else {"number", "integer"}
+
+
+def without_line_breaks(value: str) -> str:
+    """`value` without one line break at its beginning and one at its end."""
+    value = value.removeprefix("\r\n") if value.startswith("\r\n") else value.removeprefix("\n")
+    return value.removesuffix("\r\n") if value.endswith("\r\n") else value.removesuffix("\n")
+
+
+def without_own_lines(value: str) -> str:
+    """`value` without the line breaks around it, where one stands on both sides."""
+    shorter = without_line_breaks(value)
+    return shorter if value[:1] in ("\n", "\r") and value[-1:] == "\n" and value != "\n" else value

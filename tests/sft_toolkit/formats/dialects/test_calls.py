@@ -174,6 +174,10 @@ FORMS = {
         "</tool_call>",
         [("find", {"city": "Bonn", "rooms": 2})],
     ),
+    "GLM, values on lines of their own": (
+        "<tool_call>find\n<arg_key>\ncity\n</arg_key>\n<arg_value>\nBonn\n</arg_value>\n</tool_call>",
+        BONN,
+    ),
     "GLM without arguments": ("<tool_call>find\n</tool_call>", [("find", {})]),
     "GLM, two": (
         "<tool_call>find\n</tool_call>\n<tool_call>weather.now</tool_call>",
@@ -275,6 +279,7 @@ FORMS = {
         '[find(city="Bonn", rooms=2), weather.now(), Get Time (UTC)(zone="x")]',
         [("find", {"city": "Bonn", "rooms": 2}), ("weather.now", {}), ("Get Time (UTC)", {"zone": "x"})],
     ),
+    "ToolACE, spaces in keys": ("[find(floor plan='x', city='Bonn')]", [("find", {"floor plan": "x", "city": "Bonn"})]),
     "ToolACE, nested": (
         "[find(tags=['a)', \"b]\"], area={'x': [1, -2.5, None]}, city='(,)')]",
         [("find", {"tags": ["a)", "b]"], "area": {"x": [1, Decimal("-2.5"), None]}, "city": "(,)"})],
