@@ -1,4 +1,4 @@
-"""`kolibri-sft effort fit | apply | label`."""
+"""`kolibri-sft effort fit | apply | label | probe`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
+from sft_toolkit.cli.effort_probe import probe
 from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
 from sft_toolkit.errors import ToolkitError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from sft_toolkit.stages.effort.edges import FittedEdges
 
 app = typer.Typer(no_args_is_help=True)
+app.command()(probe)
 
 TokenizerFolder = Annotated[
     Path | None, typer.Option("--tokenizer", metavar="DIR", help="Count tokens of reasoning with this tokenizer.")

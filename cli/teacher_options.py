@@ -43,7 +43,7 @@ class TeacherChoice:
         return replace(self.asking, prefill="none")
 
 
-def _choice(
+def choose_teacher(
     run: RunOptions,
     teacher: Annotated[
         str | None, _option("--teacher", text="URL of an OpenAI-compatible endpoint, or local:FOLDER, local:FILE.gguf.")
@@ -178,7 +178,7 @@ def optional_teacher_command(command: Callable[..., None]) -> Callable[..., None
 def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[..., None]:
     signature = inspect.signature(command, eval_str=True, locals=_NAMES)
     run, _, *own = signature.parameters.values()
-    _, *teacher = inspect.signature(_choice, eval_str=True, locals=_NAMES).parameters.values()
+    _, *teacher = inspect.signature(choose_teacher, eval_str=True, locals=_NAMES).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [run, *(parameter.replace(kind=keyword) for parameter in [*own, *teacher])]
 
@@ -186,7 +186,7 @@ def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[.
     def wrapper(run: RunOptions, **values: Any) -> None:
         given = {parameter.name: values[parameter.name] for parameter in teacher}
         without = optional and not any(given[name] for name in _SOURCES)
-        choice = None if without else _choice(run, **given)
+        choice = None if without else choose_teacher(run, **given)
         command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
 
     del wrapper.__wrapped__

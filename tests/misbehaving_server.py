@@ -9,6 +9,7 @@ before, never by chance, so that a run against it can be repeated. SCRIPT:
      "script": ["429", "500", "ok", …],               instead: what the first requests meet, in order; then all is well
      "style": "inline" | "reasoning" | "reasoning_content" | "thinking" | "echo" | "misfiled" | …,
      "answers": {question: message},                   messages for some questions, as they are
+     "efforts": {level: words},                        length of the reasoning at each effort that the body names
      "delay": 0.0, "hold": seconds that a hang lasts, "log": FILE, "open": "reasoning-field", "secret": KEY}
 
 The log has one JSON line per request: what was asked, and what came back.
@@ -121,6 +122,12 @@ class Server:
         if scripted is not None:
             finish = "length" if fault == "truncated" else "stop"
             return {"choices": [{"message": {"role": "assistant", **scripted}, "finish_reason": finish}]}
+        if "efforts" in self.script:
+            words = self.script["efforts"][body["chat_template_kwargs"]["effort"]]
+            thought = {"reasoning_content": "so " * (words + len(question_of(body)) % 3)} if words else {}
+            return {
+                "choices": [{"message": {"role": "assistant", "content": "42", **thought}, "finish_reason": "stop"}]
+            }
         opener = opener_of(body)
         if "1, 2, 3," in opener:
             text, finish = " 9, 10, 11, 12.", "stop"

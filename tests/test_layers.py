@@ -54,7 +54,7 @@ ALLOWED = {
     "running.drivers": {"ground"},
     "running": {"ground", "formats", "shards", "running.drivers"},
     "teachers": {"ground", "tool_calls", "formats.dialects", "formats", "chat", "shards", "running"},
-    "stages.effort": {"ground", "labelers", "shards", "running"},
+    "stages.effort": {"ground", "labelers", "chat", "shards", "running", "teachers"},
     "stages.grade": {"ground", "labelers", "shards", "running", "teachers"},
     "stages.pack": {"ground", "packers", "shards", "running"},
     "stages": {"ground", "labelers", "tool_calls", "formats.dialects", "chat", "shards", "running", "teachers"},

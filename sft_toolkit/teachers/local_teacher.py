@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 import importlib.util
 import io
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import encode
+from sft_toolkit.teachers.prefill import TEMPLATE_VARIABLES, template_variables
 from sft_toolkit.teachers.requests import Asking, Request
 from sft_toolkit.teachers.teacher import BatchEndpoint, RawReply
 from sft_toolkit.teachers.thinking import UNKNOWN, Messages, Opening, opening_of, with_reasoning
@@ -48,7 +50,8 @@ class LocalTeacher:
         import torch
 
         settings = {**_DEFAULTS, **asking.parameters}
-        rendered = self._render(request.messages, True, request.tools or None)
+        variables = {**template_variables(asking), **request.options.get(TEMPLATE_VARIABLES, {})}
+        rendered = self._render(request.messages, True, request.tools or None, variables)
         prompt = rendered if request.opener is None else self._opening.opened(rendered, request.opener)
         inputs = self._tokenizer(prompt, return_tensors="pt", add_special_tokens=False)
         torch.manual_seed(asking.sampling_seed(request))
@@ -73,9 +76,17 @@ class LocalTeacher:
         except Exception:  # a template can raise whatever Python can
             return None
 
-    def _render(self, messages: Messages, generation: bool, tools: list[dict[str, Any]] | None = None) -> str:
+    def _render(
+        self,
+        messages: Messages,
+        generation: bool,
+        tools: list[dict[str, Any]] | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
         named = [with_reasoning(message) for message in messages]
-        text = self._tokenizer.apply_chat_template(named, tools=tools, add_generation_prompt=generation, tokenize=False)
+        text = self._tokenizer.apply_chat_template(
+            named, tools=tools, add_generation_prompt=generation, tokenize=False, **(variables or {})
+        )
         return str(text)
 
     @cached_property

@@ -52,6 +52,15 @@ def test_an_answer_is_decided_by_its_question_and_sample(tiny):
     assert json.loads(first.body)["usage"]["completion_tokens"] <= 12
 
 
+def test_variables_of_the_run_and_of_a_question_reach_the_template(tiny):
+    """The sample's template writes a sentence of its own for each effort; a question's own variable wins."""
+    teacher, options = LocalTeacher(str(tiny)), {"chat_template_kwargs": {"effort": "high"}}
+    low = Asking("tiny", "none", {"max_tokens": 2, "chat_template_kwargs": {"effort": "low"}})
+    asked = [(ASKING, Request(MESSAGES)), (low, Request(MESSAGES)), (low, Request(MESSAGES, options=options))]
+    counts = [json.loads(answer(teacher, request, asking).body)["usage"]["prompt_tokens"] for asking, request in asked]
+    assert counts[0] < counts[1] < counts[2]
+
+
 def test_temperature_zero_is_greedy(tiny):
     teacher = LocalTeacher(str(tiny))
     asking = Asking("tiny", "completions", {"max_tokens": 12, "temperature": 0})
