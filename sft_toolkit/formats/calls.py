@@ -18,6 +18,7 @@ _OTHER_ARGUMENTS = ("args", "input", "parameters")
 """LangChain's, Anthropic's and Llama's words for arguments."""
 _IDS = ("call_id", "toolUseId", "tool_use_id", "id")
 """The first of them pairs a call with its result; the id of an item in the Responses API does not."""
+_TYPES = (None, "function", "tool_call", "tool_use", "function_call", "custom", "custom_tool_call")
 _SIGNS_OF_CALLS = ("{", "[", "(", "<")
 _CALL_KEYS = frozenset({"type", "function", "name", *_IDS})
 
@@ -60,6 +61,8 @@ def read_call(given: Any, notes: list[str]) -> ToolCall:
     identity = call_id(given)
     if given.get("id") is not None and identifier(given["id"]) != identity:
         extra["source_id"] = given["id"]
+    if given.get("type") not in _TYPES:
+        extra["source_type"] = given["type"]
     return ToolCall(
         name=name,
         arguments=arguments.value,

@@ -112,7 +112,8 @@ class Draft:
 
     Of the columns taken, those in `kept` survive as they are, since something in them is not read. `context` counts the
     first messages that are context, whose answers are not trained. `system`, `tools` and `labels` are those that a
-    mapping names; `number` counts the records that one row gives.
+    mapping names; `unread` are columns that may hold the answer where `messages`, which win over them, end with a
+    question; `number` counts the records that one row gives.
     """
 
     messages: list[Any]
@@ -123,4 +124,5 @@ class Draft:
     system: str | None = None
     tools: Any = None
     labels: dict[str, Any] = field(default_factory=dict)
+    unread: list[str] = field(default_factory=list)
     number: int | None = None

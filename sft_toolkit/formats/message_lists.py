@@ -22,11 +22,25 @@ def opened_list(value: Any, name: str) -> list[Any]:
             value = decode(value)
         except ValueError as fault:
             raise RecordError("bad_messages", f"{name} is text that is not JSON: {fault}") from fault
-    if not isinstance(value, list):
+    if not is_list(value):
         raise RecordError("bad_messages", f"{name} is {shown(value)} and not a list")
-    if not value:
+    rows: list[Any] = _rows(value, name) if isinstance(value, dict) else value
+    if not rows:
         raise RecordError("empty_conversation", f"{name} is empty")
-    return value
+    return rows
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list, or an object of lists that stands for one."""
+    columns = value.values() if isinstance(value, dict) else ()
+    return isinstance(value, list) or (bool(columns) and all(isinstance(column, list) for column in columns))
+
+
+def _rows(columns: dict[str, list[Any]], name: str) -> list[dict[str, Any]]:
+    """The objects of an object of lists, as `datasets` stores a sequence of objects."""
+    if len({len(column) for column in columns.values()}) > 1:
+        raise RecordError("bad_messages", f"{name} is an object of lists that differ in length")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def as_messages(value: list[Any], name: str, form: MessageForm) -> list[Any]:

@@ -84,9 +84,12 @@ def _texts(columns: Columns, folds: tuple[str, ...]) -> list[str]:
 
 
 def _refuse_without_text(columns: Columns, questions: list[str]) -> None:
-    """Raises RecordError where an answer stands beside the question and is empty."""
+    """Raises RecordError where an answer stands beside the question, and one of them is empty."""
     names = [columns.layout.by_fold[fold] for fold in ANSWERS if fold in columns.layout.by_fold]
     empty = [name for name in names if isinstance(columns.record[name], str)]
+    asked = [columns.layout.by_fold[fold] for fold in QUESTIONS if fold in columns.layout.by_fold]
+    if asked and not any(is_held(columns.record[name]) for name in asked) and _texts(columns, ANSWERS):
+        raise RecordError("empty_message", f"{asked[0]} is empty: there is no question", "drop the record")
     if questions and empty and not _beside(columns, [], _ANSWER_LISTS) and not thinking_rivals(columns, None):
         detail = f"{empty[0]} is empty, so that the assistant's stop token alone would be trained"
         raise RecordError("empty_message", detail, "drop the record")

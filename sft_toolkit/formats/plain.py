@@ -38,7 +38,7 @@ def plain_conversation(record: dict[str, Any]) -> Conversation | None:
         return None
     notes: list[str] = []
     messages = [message for one in given if (message := canonical_message(one, notes)) is not None]
-    if not messages or len(messages) < len(given) or any(map(_takes_a_look, messages)):
+    if not messages or len(messages) < len(given) or any(map(_takes_a_look, messages)) or messages[-1].role == "user":
         return None
     tools = _tools(record.get("tools"), messages, notes)
     if not _read_markup(messages, tools):

@@ -137,7 +137,7 @@ class RecordReader:
 
     def _conversation(self, draft: Draft) -> Conversation:
         layout = layout_of(tuple(draft.record))
-        notes: list[str] = []
+        notes = [f"unread_answer: {name}" for name in draft.unread]
         if layout.media:
             refuse_media(draft.record, layout)
         turns = read_turns(draft.messages, self._form, notes)
@@ -163,7 +163,7 @@ class RecordReader:
             provenance=list(labels.get("provenance") or ()),
             extra=_extra(draft, layout, kept),
             notes=notes,
-            columns=tuple(draft.taken.items()),
+            columns=tuple((name, draft.taken[name]) for name in draft.record if name in draft.taken),
         )
 
     def _label(self, key: str, labels: dict[str, Any]) -> str | None:

@@ -12,7 +12,7 @@ from sft_toolkit.errors import RecordError
 from sft_toolkit.formats.columns import CONVERSATIONS, Columns, Draft, is_held
 from sft_toolkit.formats.dialects import read_transcript
 from sft_toolkit.formats.mapping import ColumnMapping
-from sft_toolkit.formats.message_lists import as_messages, looks_like_messages, opened_list
+from sft_toolkit.formats.message_lists import as_messages, is_list, looks_like_messages, opened_list
 from sft_toolkit.formats.pairs import (
     ANSWERS,
     QUESTIONS,
@@ -46,7 +46,9 @@ def messages_column(columns: Columns, reading: Reading) -> Draft | None:
     name = columns.layout.by_fold.get(_MESSAGES)
     if name is None or columns.record[name] is None or reading.mapping.unread(_MESSAGES):
         return None
-    return _list_draft(columns, name, reading)
+    draft = _list_draft(columns, name, reading)
+    draft.unread += _answers_beside(columns, draft, name, reading)
+    return draft
 
 
 def preference(columns: Columns, reading: Reading) -> Draft | None:
@@ -82,7 +84,7 @@ def known_list(columns: Columns, reading: Reading) -> Draft | None:
         return None
     for fold in CONVERSATIONS:
         name = columns.name(fold)
-        if name is not None and isinstance(opened(columns.record[name]), list):
+        if name is not None and is_list(opened(columns.record[name])):
             draft = _list_draft(columns, name, reading)
             _refuse_answer_beside(columns, draft, name, reading)
             return draft
@@ -157,18 +159,22 @@ def _is_from_asker(message: Any, form: MessageForm) -> bool:
 
 def _refuse_answer_beside(columns: Columns, draft: Draft, name: str, reading: Reading) -> None:
     """Raises Rivals where a conversation ends with a question and another column may hold the answer."""
+    beside = _answers_beside(columns, draft, name, reading)
+    if beside:
+        raise Rivals(beside, f"{name} ends with a question, and {' or '.join(beside)} may be the answer")
+
+
+def _answers_beside(columns: Columns, draft: Draft, name: str, reading: Reading) -> list[str]:
+    """The columns that by their name may hold the answer, where the conversation ends with a question."""
     last = draft.messages[-1]
-    if not isinstance(last, dict) or any(
-        str(last.get(key)).casefold() not in ("user", "human", "none") for key in reading.form.role_keys
-    ):
-        return
-    beside = [
+    speakers = [last.get(key) for key in reading.form.role_keys] if isinstance(last, dict) else ["?"]
+    if any(str(speaker).casefold() not in ("user", "human", "none") for speaker in speakers):
+        return []
+    return [
         other
         for other, value in columns.held().items()
         if other != name and isinstance(value, str) and any(part in other.casefold() for part in _ANSWERS_BY_PART)
     ]
-    if beside:
-        raise Rivals(beside, f"{name} ends with a question, and {' or '.join(beside)} may be the answer")
 
 
 def _texts_named(columns: Columns, folds: tuple[str, ...]) -> list[str]:

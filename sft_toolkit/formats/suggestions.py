@@ -13,7 +13,7 @@ from sft_toolkit.formats.paths import opened
 from sft_toolkit.formats.refusals import map_line
 
 Lines = tuple[tuple[str, str], ...]
-_ASKING = (*QUESTIONS, *("ask", "user", "human", "q", "dialogue", "dialog", "document", "article", "source", "text"))
+_ASKING = (*QUESTIONS, *("ask", "user", "history", "q", "dialogue", "dialog", "document", "article", "source", "text"))
 _ANSWERING = (
     *ANSWERS,
     *("reply", "attempt", "summary", "sql", "chosen", "generations", "responses", "answers", "samples"),
@@ -24,6 +24,7 @@ _SPEAKERS = ("speaker", "author", "sender", "who", "name")
 _LABEL = re.compile(
     r"(?:^|[_ -])(?:ids?|uuid|hash|url|link|date|time|timestamp|lang|language|type|category|kind|model|license|split)$"
 )
+_DIALOGUE = re.compile(r"data|dialog|turn|conv|chat|message|utterance")
 _TRIED = 40
 _DEPTH = 4
 _NO_LINES: Lines = ()
@@ -39,6 +40,10 @@ def suggested(record: dict[str, Any], works: Callable[[Lines], bool]) -> str:
 
 def _conversations(held: dict[str, Any]) -> Iterator[Lines]:
     """Lists of messages, wherever they lie; with the answer beside them where they end with a question."""
+    for name, value in held.items():
+        texts = isinstance(value, list) and len(value) % 2 == 0 and all(isinstance(text, str) for text in value)
+        if texts and _DIALOGUE.search(name.casefold()):
+            yield (("messages", name),)
     if isinstance(held.get("chosen"), list) and isinstance(held.get("prompt"), list):
         yield (("messages", "prompt"), ("messages", "chosen"))
     for path, messages in _lists_of_objects(held, "", 0):

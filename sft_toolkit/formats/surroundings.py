@@ -14,7 +14,7 @@ from sft_toolkit.formats.paths import opened
 from sft_toolkit.formats.refusals import map_line, shown
 from sft_toolkit.formats.system_text import tools_in_text
 from sft_toolkit.formats.tools import normalise_tools
-from sft_toolkit.formats.turns import Turn
+from sft_toolkit.formats.turns import Turn, carries_text
 
 SYSTEM, TOOLS = "system", "tools"
 _PROMPT_ROLES = (None, "system", "developer", "user", "model")
@@ -82,7 +82,7 @@ def with_system(
         text = _system_column(draft, layout, own)
     if not text or (own is not None and own.message.content == text):
         return turns
-    if own is not None:
+    if own is not None and not carries_text(own.message.extra):
         turns = [turn for turn in turns if turn is not own]
     return [Turn(Message("system", text), "system", 0, {}), *turns]
 

@@ -82,7 +82,7 @@ def _vocabulary(value: Any) -> Iterator[str]:
 
 
 KEYS = sorted({text for case in cases() for text in _vocabulary(case["input"]) if len(text) < 30})
-_MARKUP = frozenset({"functioncall"})
+_MARKUP = frozenset({"functioncall", "functionDeclarations"})
 _WORDS = frozenset(word.casefold() for text in KEYS for word in re.findall("[A-Za-z]+", text))
 _KNOWN = _WORDS | frozenset(
     {
