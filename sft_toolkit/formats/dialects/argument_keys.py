@@ -5,7 +5,7 @@
     <arg_value>VALUE</arg_value>
 
 Line breaks between the tags may be missing (GLM-4.7); Hunyuan 2 writes <tool_sep> after the name. A call without
-arguments is the name alone. The declaration tells the type of a value; line breaks go from it only where one stands on
+arguments is the name alone. The declaration gives the type of a value; line breaks go from it only where one stands on
 each side. Template: GLM-4.5's, as `trl` ships it.
 """
 
