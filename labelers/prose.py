@@ -26,6 +26,7 @@ _NOT_PROSE = re.compile(
 _IDENTIFIER = re.compile(
     r"""
     \b(?: (?<!\w\.)\w++(?:\.\w++)*+\([^()\n]{0,80}\)           # a call
+      | [A-Za-z][\w-]*+(?:[.=|][\w-]++)++                      # host.example.org, After=basic.target, on|off
       | \w*[^\W\d_]_\w* | \w*_[^\W\d_]\w* | [a-z]+[A-Z]\w*     # snake_case, camelCase
       | \w*\d\w* )                                             # whatever holds a digit
     """,

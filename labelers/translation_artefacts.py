@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from sft_toolkit.labelers.language import accepted_labels, identify
+from sft_toolkit.labelers.identifier import accepted_labels, identify
 from sft_toolkit.labelers.prose import WORD, without_code
 
 Kind = Literal["decimal_point", "explained_comma", "self_gloss"]

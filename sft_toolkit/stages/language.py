@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from sft_toolkit.choices import Policy
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import UsageError
-from sft_toolkit.labelers.language import Consistency, accepted_labels, judge_language
+from sft_toolkit.labelers.identifier import accepted_labels
+from sft_toolkit.labelers.language import Consistency, judge_language
 from sft_toolkit.labelers.translation_artefacts import find_artefacts
 from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.stages.loops import NOTE, REJECT, note_loops, reject_loops
