@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 from sft_toolkit.labelers.function_words import LISTED, function_words
 from sft_toolkit.labelers.identifier import accepted_labels, identify
@@ -74,32 +75,40 @@ def letters(words: list[str]) -> int:
 
 
 def evidence(words: list[str], own: str) -> Evidence:
-    """The closed-class words of the language, other than `own`, for which the words speak most."""
-    lower = [word.lower() for word in words]
-    uncapitalised = [word for word in words if word[0].islower()]
-    found = [
-        Evidence(
-            other,
-            _count(lower, other, own) + _count_letters(uncapitalised, other, own),
-            _count(lower, own, other) + _count_letters(uncapitalised, own, other),
-        )
-        for other in LISTED
-        if other != own
-    ]
+    """The closed-class words of the language, other than `own`, for which the words speak most.
+
+    Words with a letter that one language writes and the other does not speak for it, too, unless they are capitalised.
+    """
+    lower = {word.lower() for word in words if len(word) > 1 or word.islower() or word == "I"}
+    elided = {_APOSTROPHE.split(word)[0] for word in lower if _APOSTROPHE.search(word)}
+    uncapitalised = [word for word in words if word[0].islower() and not word.isascii()]
+    found = []
+    for other in LISTED:
+        if other != own:
+            theirs = _count(lower, elided, other, own) + _with_letters(uncapitalised, other, own)
+            ours = _count(lower, elided, own, other) + _with_letters(uncapitalised, own, other)
+            found.append(Evidence(other, theirs, ours))
     return max(found, key=lambda each: (each.other - each.own, each.other))
 
 
-def foreign_language(
-    words: list[str], own: str, is_sentence: bool = True, is_ended: bool = False
-) -> tuple[str, float] | None:
-    """The other language that the words are in and lid.176's probability for it; None where they may be in `own`.
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A stretch in another language, lid.176's probability of it, and whether nothing but that language explains it."""
+
+    language: str
+    probability: float
+    is_clear: bool
+
+
+def foreign_language(words: list[str], own: str, is_sentence: bool = True, is_ended: bool = False) -> Foreign | None:
+    """The other language that the words are in, None where they may be in `own`.
 
     `is_sentence`: they are a whole sentence, and not a clause of one or a window. `is_ended`: a full stop follows.
     """
     if sum(len(word) == 1 and word.lower() not in _ONE_LETTER for word in words) * 3 > len(words):
         return None
     reading = _Reading(words, own, is_sentence, is_ended)
-    return (reading.language, reading.probability) if reading.is_foreign() else None
+    return Foreign(reading.language, reading.probability, reading.is_clear()) if reading.is_foreign() else None
 
 
 class _Reading:
@@ -110,19 +119,48 @@ class _Reading:
         self.found = evidence(words, own)
         self.other, self.against = self.found.other, self.found.own
         self.accepted = accepted_labels(own)
+        self.is_in_other_script = own not in _NOT_LATIN and not any(_LATIN.search(word) for word in words)
         self.is_telling = own in LISTED or own in _NOT_LATIN
-        in_lower_case = identify(" ".join(words).lower())
-        self.is_shouted = all(word[0].isupper() for word in words)
-        as_written = in_lower_case if self.is_shouted else identify(" ".join(words))
-        self.verdicts = (as_written, in_lower_case)
-        label, self.probability = as_written
-        self.label = label if label == in_lower_case[0] and label not in self.accepted else None
-        self.sure = min(as_written[1], in_lower_case[1]) if self.label else 0.0
+        self.own_words = sum(word.lower() in function_words(own) for word in words)
+
+    @cached_property
+    def verdicts(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """lid.176's language and certainty of the words as they are written and in lower case."""
+        text = " ".join(self.words)
+        in_lower_case = identify(text.lower())
+        is_shouted = all(word[0].isupper() for word in self.words)
+        return (in_lower_case if is_shouted else identify(text), in_lower_case)
+
+    @property
+    def label(self) -> str | None:
+        """The language on which both verdicts agree, if it is another."""
+        (label, _), (in_lower_case, _) = self.verdicts
+        return label if label == in_lower_case and label not in self.accepted else None
+
+    @property
+    def sure(self) -> float:
+        return min(sure for _, sure in self.verdicts) if self.label else 0.0
+
+    @property
+    def language(self) -> str:
+        label = self.verdicts[0][0]
         is_listed = self.other > 0 and (label in LISTED or label in self.accepted)
-        self.language = self.found.language if is_listed else label
+        return self.found.language if is_listed else label
+
+    @property
+    def probability(self) -> float:
+        return self.verdicts[0][1]
+
+    def is_clear(self) -> bool:
+        """Whether several closed-class words say so, or lid.176 is sure and no word of the own language denies it."""
+        if self.is_in_other_script or (self.other >= 3 and not self.against):
+            return True
+        if self.other >= 2 and not self.against:
+            return self.sure >= _SURE_WITHOUT_LIST
+        return self.sure >= _SURE and len(self.words) > _LEAST and not self.own_words
 
     def is_foreign(self) -> bool:
-        if self.own not in _NOT_LATIN and not any(_LATIN.search(word) for word in self.words):
+        if self.is_in_other_script:
             is_long = len(self.words) >= _LEAST_IN_OTHER_SCRIPT and letters(self.words) >= _FEW_LETTERS
             return self.language not in self.accepted and (is_long or letters(self.words) >= MIN_LETTERS)
         if self._is_name():
@@ -153,24 +191,22 @@ class _Reading:
         if self.other == 1 and self.is_telling and self.label == self.found.language:
             if self.is_sentence:
                 return self.sure >= _SURE_OF_ONE
-            return self.sure >= _SURE_OF_CLAUSE and len(self.words) >= _LEAST_IN_CLAUSE and not self._own_words()
+            return self.sure >= _SURE_OF_CLAUSE and len(self.words) >= _LEAST_IN_CLAUSE and not self.own_words
         if self.label in LISTED:
-            return self.is_sentence and self.sure >= _SURE and len(self.words) >= _LEAST and not self._own_words()
+            return self.is_sentence and self.sure >= _SURE and len(self.words) >= _LEAST and not self.own_words
         return self._is_unlisted()
 
     def _is_unlisted(self) -> bool:
         """Whether the stretch is in a language without a list here, whose words may look like some of any list."""
-        if self.label is None or self.label in LISTED or len(self.words) < _LEAST or not self.is_sentence:
+        if not self.is_sentence or len(self.words) < _LEAST or 5 * self.own_words > len(self.words):
             return False
-        few = 5 * self._own_words() <= len(self.words)
-        return few and self.sure >= (_SURE if self._own_words() else _SURE_WITHOUT_LIST)
-
-    def _own_words(self) -> int:
-        return sum(word.lower() in function_words(self.own) for word in self.words)
+        if self.label is None or self.label in LISTED:
+            return False
+        return self.sure >= (_SURE if self.own_words else _SURE_WITHOUT_LIST)
 
     def _is_name(self) -> bool:
         """Whether most words are capitalised, or all but the particles of names, and it is no sentence that ends."""
-        lower = [word for word in self.words if not word[0].isupper()]
+        lower = [word for word in self.words if not word[0].isupper() and len(word) > 1]
         is_title = len(lower) * 2 < len(self.words) or (
             len(lower) < len(self.words) and all(word in _IN_NAMES for word in lower)
         )
@@ -185,22 +221,24 @@ class _Reading:
         return self.other >= 2 and not telling.isdisjoint(lower)
 
 
-def _count(lower: list[str], language: str, against: str) -> int:
+def _count(lower: set[str], elided: set[str], language: str, against: str) -> int:
     """Different words of `language` that are none of `against`; those of one letter only beside others."""
-    listed, others, elided = function_words(language), function_words(against), _ELIDED.get(language, ())
-    longer = single = 0
-    for word in dict.fromkeys(lower):
-        if word in listed:
-            single += len(word) == 1 and word not in others
-            longer += len(word) > 1 and word not in others
-        elif _APOSTROPHE.search(word):
-            longer += _APOSTROPHE.split(word)[0] in elided
-    return longer + single if longer else 0
+    longer, single = _exclusive(language, against)
+    count = len(lower & longer) + len(elided & _ELIDED[language] if elided and language in _ELIDED else ())
+    return count + len(lower & single) if count else 0
 
 
-def _count_letters(lower_case: list[str], language: str, against: str) -> int:
-    """Words with a letter that `language` writes and `against` does not; names, which are capitalised, do not count."""
-    if against not in _OWN_LETTERS:
+@cache
+def _exclusive(language: str, against: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The closed-class words of `language` that are none of `against`: longer ones, and those of one letter."""
+    words = function_words(language) - function_words(against)
+    single = frozenset(word for word in words if len(word) == 1)
+    return words - single, single
+
+
+def _with_letters(words: list[str], language: str, against: str) -> int:
+    """Words with a letter that `language` writes and `against`, a language with a list, does not."""
+    if not words or against not in _OWN_LETTERS:
         return 0
     only = set(_OWN_LETTERS.get(language, "")) - set(_OWN_LETTERS[against])
-    return sum(not only.isdisjoint(word) for word in lower_case) if only else 0
+    return sum(not only.isdisjoint(word) for word in words)

@@ -12,38 +12,38 @@ from functools import cache
 
 _WORDS = {
     "de": """
-        der die das den dem des dessen derer deren denen ein eine einen einem einer eines kein keine keinen
-        keinem keiner keines ich du er sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen ihrer ihre ihren
-        ihrem ihres mein meine meinen meinem meiner meines dein deine deinen deinem deiner sein seine seinen
-        seinem seiner seines unser unsere unseren unserem unserer unseres euer eure euren eurem eurer sich man
-        selbst selber einander dies diese dieser dieses diesen diesem jene jener jenes jenen jenem derselbe
-        dieselbe dasselbe denselben derjenige diejenige dasjenige diejenigen denjenigen solch solche solcher
-        solches solchen welch welche welcher welches welchen welchem wer wen wem wessen was wo woher wohin wann
-        wie warum weshalb wieso wozu wofür womit wodurch woran worauf woraus worin worüber wovon wobei
-        wohingegen jemand niemand jemanden niemanden jeder jede jedes jeden jedem alle alles aller allen allem
-        beide beiden beider beides einige einiger einigen manche mancher manches manchen mehrere mehrerer
-        mehreren viel viele vieler vielen vieles wenig wenige weniger wenigen etwas nichts mehr meist meisten
-        anderer andere anderes anderen anderem sämtliche in im ins an am ans auf aufs aus bei beim bis durch
-        durchs für fürs gegen hinter mit nach neben ohne seit über übers um ums unter vom von vor vorm während
-        wegen zu zum zur zwischen ab außer gegenüber trotz statt anstatt innerhalb außerhalb oberhalb unterhalb
-        anhand aufgrund mithilfe mittels gemäß laut entlang bezüglich hinsichtlich und oder aber denn sondern
-        doch jedoch sowie sowohl weder noch entweder dass daß ob weil da wenn falls sofern sobald solange sooft
-        indem nachdem bevor ehe damit sodass obwohl obgleich als bin bist ist sind seid war warst waren wart
-        wäre wären sei seien gewesen habe hast hat haben habt hatte hatten hätte hätten gehabt werde wirst wird
-        werden werdet wurde wurden würde würden worden geworden kann kannst können könnt konnte konnten könnte
-        könnten muss muß musst müssen müsst musste mußte mussten müsste müssten soll sollst sollen sollt sollte
-        sollten will willst wollen wollt wollte wollten darf darfst dürfen durfte dürfte dürften mag mögen
-        möchte möchten lässt läßt lassen gibt geht heißt macht gilt kommt bleibt steht liegt nicht nie niemals
-        nirgends auch nur schon immer wieder sehr so ganz gar etwa fast kaum sogar eben halt ja nein mal einmal
-        nun jetzt dann danach davor zuerst zunächst zuletzt schließlich endlich bald gleich sofort heute gestern
-        morgen oft manchmal vielleicht wohl ungefähr genau eher lieber gern besser also daher deshalb darum
-        deswegen somit folglich demnach außerdem zudem ferner dabei dadurch dafür dagegen dahin damals daneben
-        daran darauf daraus darin darüber darunter davon dazu dazwischen hier hierbei hierfür hiermit hierzu hin
-        her herum hinaus heraus hinein herein hinauf herunter dort drin oben unten vorn vorne hinten still
-        unsern unsre euern andern andre links rechts überall irgendwo irgendwie irgendein irgendeine zwar
-        allerdings hingegen trotzdem dennoch bereits bisher inzwischen meistens mindestens höchstens wenigstens
-        insgesamt jeweils sonst ansonsten bzw usw zwei drei vier fünf sechs sieben acht neun zehn erste ersten
-        zweite zweiten dritte dritten
+        per pro plus der die das den dem des dessen derer deren denen ein eine einen einem einer eines kein
+        keine keinen keinem keiner keines ich du er sie es wir ihr mich dich ihn uns euch mir dir ihm ihnen
+        ihrer ihre ihren ihrem ihres mein meine meinen meinem meiner meines dein deine deinen deinem deiner sein
+        seine seinen seinem seiner seines unser unsere unseren unserem unserer unseres euer eure euren eurem
+        eurer sich man selbst selber einander dies diese dieser dieses diesen diesem jene jener jenes jenen
+        jenem derselbe dieselbe dasselbe denselben derjenige diejenige dasjenige diejenigen denjenigen solch
+        solche solcher solches solchen welch welche welcher welches welchen welchem wer wen wem wessen was wo
+        woher wohin wann wie warum weshalb wieso wozu wofür womit wodurch woran worauf woraus worin worüber
+        wovon wobei wohingegen jemand niemand jemanden niemanden jeder jede jedes jeden jedem alle alles aller
+        allen allem beide beiden beider beides einige einiger einigen manche mancher manches manchen mehrere
+        mehrerer mehreren viel viele vieler vielen vieles wenig wenige weniger wenigen etwas nichts mehr meist
+        meisten anderer andere anderes anderen anderem sämtliche in im ins an am ans auf aufs aus bei beim bis
+        durch durchs für fürs gegen hinter mit nach neben ohne seit über übers um ums unter vom von vor vorm
+        während wegen zu zum zur zwischen ab außer gegenüber trotz statt anstatt innerhalb außerhalb oberhalb
+        unterhalb anhand aufgrund mithilfe mittels gemäß laut entlang bezüglich hinsichtlich und oder aber denn
+        sondern doch jedoch sowie sowohl weder noch entweder dass daß ob weil da wenn falls sofern sobald
+        solange sooft indem nachdem bevor ehe damit sodass obwohl obgleich als bin bist ist sind seid war warst
+        waren wart wäre wären sei seien gewesen habe hast hat haben habt hatte hatten hätte hätten gehabt werde
+        wirst wird werden werdet wurde wurden würde würden worden geworden kann kannst können könnt konnte
+        konnten könnte könnten muss muß musst müssen müsst musste mußte mussten müsste müssten soll sollst
+        sollen sollt sollte sollten will willst wollen wollt wollte wollten darf darfst dürfen durfte dürfte
+        dürften mag mögen möchte möchten lässt läßt lassen gibt geht heißt macht gilt kommt bleibt steht liegt
+        nicht nie niemals nirgends auch nur schon immer wieder sehr so ganz gar etwa fast kaum sogar eben halt
+        ja nein mal einmal nun jetzt dann danach davor zuerst zunächst zuletzt schließlich endlich bald gleich
+        sofort heute gestern morgen oft manchmal vielleicht wohl ungefähr genau eher lieber gern besser also
+        daher deshalb darum deswegen somit folglich demnach außerdem zudem ferner dabei dadurch dafür dagegen
+        dahin damals daneben daran darauf daraus darin darüber darunter davon dazu dazwischen hier hierbei
+        hierfür hiermit hierzu hin her herum hinaus heraus hinein herein hinauf herunter dort drin oben unten
+        vorn vorne hinten still unsern unsre euern andern andre links rechts überall irgendwo irgendwie
+        irgendein irgendeine zwar allerdings hingegen trotzdem dennoch bereits bisher inzwischen meistens
+        mindestens höchstens wenigstens insgesamt jeweils sonst ansonsten bzw usw zwei drei vier fünf sechs
+        sieben acht neun zehn erste ersten zweite zweiten dritte dritten
     """,
     "en": """
         i a the an this that these those you he she it we they me him her us them my your his its our their mine

@@ -17,6 +17,9 @@ from sft_toolkit.labelers.identifier import accepted_labels, identify
 from sft_toolkit.labelers.prose import prose
 from sft_toolkit.labelers.stretches import Span, clauses, ends_with_mark, in_other_script, sentences, windows, words_of
 
+WORDS_AN_UNCLEAR_STRETCH = 2000
+"""Words of a trace for each stretch that may be in another language and not clearly so: chance grows with length."""
+
 LEAST_IN_RUN = 2
 """Closed-class words of another language that a part of a sentence must hold to be looked at by itself."""
 
@@ -25,19 +28,23 @@ _GAINS = {1: 4, 0: -1, -1: -8}
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Characters `start` to `end` of the text, and the language that they are in with `probability`."""
+    """Characters `start` to `end` of the text, and the language that they are in with `probability`.
+
+    `is_clear` is False where a stretch in another language might be an odd one of its own.
+    """
 
     start: int
     end: int
     language: str
     probability: float
+    is_clear: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Consistency:
     """`stays` is None where nothing could be judged, and so is `share`, the part of judged stretches in the language.
 
-    `offending` is the first stretch in another language.
+    `offending` is the first stretch in another language, where the text does not stay in its own.
     """
 
     stays: bool | None
@@ -52,13 +59,25 @@ def judge_language(text: str, language: str = "de", prompt: str = "") -> Consist
     Raises ValueError for a language that lid.176 does not know.
     """
     accepted_labels(language)
-    stretches = list(judged_stretches(prose(text, prompt), language))
+    plain = prose(text, prompt)
+    stretches = list(judged_stretches(plain, language))
     if not stretches:
         return Consistency(None, None, 0, None)
-    foreign = [stretch for stretch, is_own in stretches if not is_own]
+    foreign = sorted((stretch for stretch, is_own in stretches if not is_own), key=lambda stretch: stretch.start)
+    counted = [stretch for stretch in foreign if stretch.is_clear]
+    if _apart(foreign) > len(words_of(plain)) / WORDS_AN_UNCLEAR_STRETCH:
+        counted = foreign
     share = 1 - len(foreign) / len(stretches)
-    first = min(foreign, key=lambda stretch: stretch.start, default=None)
-    return Consistency(first is None, share, len(stretches), first)
+    return Consistency(not counted, share, len(stretches), counted[0] if counted else None)
+
+
+def _apart(foreign: list[Stretch]) -> int:
+    """How many of the stretches, in order of their beginnings, do not overlap with the one counted before."""
+    count = end = 0
+    for stretch in foreign:
+        if stretch.start >= end:
+            count, end = count + 1, stretch.end
+    return count
 
 
 def judged_stretches(plain: str, language: str) -> Iterator[tuple[Stretch, bool]]:
@@ -130,4 +149,5 @@ def _foreign(plain: str, stretch: list[Span], language: str, is_sentence: bool) 
     words = [plain[start:end] for start, end in stretch]
     found = foreign_language(words, language, is_sentence, ends_with_mark(plain, stretch))
     if found is not None:
-        yield Stretch(stretch[0][0], stretch[-1][1], *found), False
+        place = stretch[0][0], stretch[-1][1]
+        yield Stretch(*place, found.language, found.probability, found.is_clear), False
