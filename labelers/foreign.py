@@ -156,7 +156,9 @@ class _Reading:
         if self.is_in_other_script or (self.other >= 3 and not self.against):
             return True
         if self.other >= 2 and not self.against:
-            return self.sure >= _SURE_WITHOUT_LIST
+            return self.is_ended or self.sure >= _SURE_WITHOUT_LIST
+        if self.label not in LISTED:
+            return self.sure >= _SURE_OF_CLAUSE and len(self.words) > _LEAST
         return self.sure >= _SURE and len(self.words) > _LEAST and not self.own_words
 
     def is_foreign(self) -> bool:

@@ -133,7 +133,8 @@ def _best(marks: list[int]) -> tuple[int, int]:
 
 
 def _judged(plain: str, stretch: list[Span], language: str, is_sentence: bool) -> Iterator[tuple[Stretch, bool]]:
-    found = next(_foreign(plain, stretch, language, is_sentence), None)
+    is_witness = is_sentence or language not in LISTED  # a run says better than a window where a drift begins
+    found = next(_foreign(plain, stretch, language, is_sentence), None) if is_witness else None
     words = [plain[start:end] for start, end in stretch]
     if found is not None:
         yield found
