@@ -47,7 +47,7 @@ def read_functions(source: Source, at: int, stop: int, closed: bool = False) -> 
 
 
 def _read(source: Source, at: int, stop: int) -> tuple[Call, int] | None:
-    """The call and the index behind it; None where it has no name."""
+    """The call and the index behind it; None where it has no name, or prose follows that nothing closes."""
     opening = _NAME.match(source.text, at)
     if not opening or not opening[1].strip():
         return None
@@ -58,6 +58,8 @@ def _read(source: Source, at: int, stop: int) -> tuple[Call, int] | None:
         return Call(name, read_arguments(source.text[begin:end])), source.closed(_CLOSING, end)
     arguments, at = _parameters(source, name, begin)
     if arguments is None:
+        if not source.text.startswith(_CLOSING, end) and not _PARAMETER.match(source.text, begin):
+            return None
         return Call(name, source.text[begin:end].strip()), source.closed(_CLOSING, end)
     return Call(name, arguments), source.closed(_CLOSING, at)
 

@@ -33,15 +33,19 @@ def read_invokes(source: Source, at: int, stop: int, closed: bool = False) -> Bl
     calls: list[Call] = []
     end = at
     while (opening := _INVOKE.match(source.text, at)) and opening[2].strip():
-        call, end = _read(source, opening, stop)
-        calls.append(call)
+        read = _read(source, opening, stop)
+        if read is None:
+            break
+        calls.append(read[0])
+        end = read[1]
         at = source.skip(end)
     if not calls:
         raise Unreadable('it holds no <invoke name="…"> with a name')
     return Block(calls, end)
 
 
-def _read(source: Source, opening: re.Match[str], stop: int) -> tuple[Call, int]:
+def _read(source: Source, opening: re.Match[str], stop: int) -> tuple[Call, int] | None:
+    """The call and the index behind it; None where prose follows that nothing closes."""
     prefix, name, begin = opening[1], opening[2].strip(), opening.end()
     closing = f"</{prefix}invoke>"
     arguments: dict[str, Any] | None = {}
@@ -56,6 +60,8 @@ def _read(source: Source, opening: re.Match[str], stop: int) -> tuple[Call, int]
         at = end + len(f"</{prefix}parameter>")
     if arguments is None or (source.closed(closing, at) == at and source.skip(at) < min(stop, len(source.text))):
         end = min(source.find(closing, begin), max(stop, begin))
+        if not source.text.startswith(closing, end) and not _PARAMETER.match(source.text, begin):
+            return None
         return Call(name, source.text[begin:end].strip()), source.closed(closing, end)
     return Call(name, arguments), source.closed(closing, at)
 

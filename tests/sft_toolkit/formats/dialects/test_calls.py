@@ -345,6 +345,10 @@ RAW = {
         "<tool_call>\n<function=find>\n<parameter=city>\nBon\n</function>\n</tool_call>",
         "<parameter=city>\nBon",
     ),
+    "a parameter cut off with all that follows": (
+        "<tool_call>\n<function=find>\n<parameter=city>\nBon",
+        "<parameter=city>\nBon",
+    ),
     "JSON in a function, cut off": ('<function=find>{"city": "Bon</function>', '{"city": "Bon'),
     "GLM, cut off": (
         "<tool_call>find\n<arg_key>city</arg_key>\n<arg_value>Bon\n</tool_call>",
@@ -391,6 +395,8 @@ REFUSED = {
     "a function without a name": "<function_calls><function=></function></function_calls>",
     "an invoke without a name": '<minimax:tool_call><invoke name=""></invoke></minimax:tool_call>',
     "DeepSeek without a name": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>\n{}",
+    "a function in prose": "Qwen opens with <function=find> and closes it later.",
+    "an invoke in prose": 'The tag <invoke name="find"> opens.',
     "Mistral's token alone": "[TOOL_CALLS]",
     "text behind": '<tool_call>{"name": "find"}</tool_call> That is it.',
     "text between": '<tool_call>{"name": "find"}</tool_call> and <tool_call>{"name": "find"}</tool_call>',
