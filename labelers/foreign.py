@@ -43,6 +43,8 @@ _NAME_PARTICLES = """
     a an or for in on at to with from by un une une und et
 """
 _IN_NAMES = frozenset(_NAME_PARTICLES.split())
+# Whose closed-class words also are those of a dialect, or nearly: Low German "Dat is prima" is no Dutch.
+_NEAR = {"de": ("nl",), "nl": ("de",), "es": ("pt", "it"), "pt": ("es", "it"), "it": ("es", "pt")}
 _ONE_LETTER = frozenset(["i", "a", "y", "e", "o", "à", "è", "é"])
 _OTHER_SCRIPTS = """
     am ar as be bg bn ckb cv dv dz el fa gu he hi hy ja ka kk km kn ko ky lo mk ml mn mr my ne or pa ps ru sa sd si ta
@@ -172,6 +174,8 @@ class _Reading:
         if self.is_telling and self.other >= 3 and not self.against and 2 * self.other >= len(self.words):
             return True
         if any(label in self.accepted and sure >= MIN_PROBABILITY for label, sure in self.verdicts):
+            return False
+        if self.found.language in _NEAR.get(self.own, ()) and self.sure < _SURE_OF_ONE:
             return False
         return self._by_sentence() if letters(self.words) >= MIN_LETTERS else self._by_few_letters()
 

@@ -17,18 +17,21 @@ _NOT_PROSE = re.compile(
     | \$(?=\S)[^$\n]{1,300}?(?<=\S)\$(?!\d)
     | \\[A-Za-z]+\*?(?:\s*\{[^{}\n]*\})*                         # LaTeX left over
     | (?:https?|ftp)://\S+ | www\.\S+ | (?<!\S)[^\s@]+@\S+\.\w+  # addresses
-    | (?<![\w.-])(?:\.{0,2}/)?(?:[\w.-]++/){2,}[\w.-]*           # paths
+    | (?<![\w.-])(?:\.{0,2}/)?(?:[a-zA-Z0-9_.-]++/){2,}[a-zA-Z0-9_.-]*           # paths
     | </?\w[^<>\n]{0,80}>                                        # tags
     | ^[ \t]{0,3}>[^\n]*                                        # quoted lines
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
+# Ideographs stand beside Latin letters and digits without a space, and are no part of a name.
+_LATIN = r"A-Za-z\u00c0-\u024f\u1e00-\u1eff"
+_NAME = rf"[{_LATIN}0-9_]"
 _IDENTIFIER = re.compile(
-    r"""
-    \b(?: (?<!\w\.)\w++(?:\.\w++)*+\([^()\n]{0,80}\)           # a call
+    rf"""
+    (?<!{_NAME})(?: (?<!\w\.){_NAME}++(?:\.{_NAME}++)*+\([^()\n]{{0,80}}\)           # a call
       | [A-Za-z][\w-]*+(?:[.=|][\w-]++)++                      # host.example.org, After=basic.target, on|off
-      | \w*[^\W\d_]_\w* | \w*_[^\W\d_]\w* | [a-z]+[A-Z]\w*     # snake_case, camelCase
-      | \w*\d\w* )                                             # whatever holds a digit
+      | {_NAME}*[{_LATIN}]_{_NAME}* | {_NAME}*_[{_LATIN}]{_NAME}* | [a-z]+[A-Z]{_NAME}*     # snake_case, camelCase
+      | {_NAME}*\d{_NAME}* )                                             # whatever holds a digit
     """,
     re.VERBOSE,
 )
@@ -50,7 +53,7 @@ _QUOTED = re.compile(
     re.VERBOSE,
 )
 _PARAGRAPH_BREAK = re.compile(r"\n\s*\n")
-WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+WORD = re.compile(rf"[{_LATIN}]+(?:['’-][{_LATIN}]+)*|[^\W\d_{_LATIN}]+(?:['’-][^\W\d_{_LATIN}]+)*")
 _COPIED_WORDS = 4
 
 

@@ -4,11 +4,6 @@ Three kinds are looked for: a *period* of words that repeats unchanged; a period
 ("Round 1: nothing yet. Round 2: nothing yet."); and *worn* text, whose sentences return in no fixed order. What people
 repeat on purpose is no loop: tables, enumerations, code, logs, checks whose numbers differ, verse with a refrain, a
 phrase said three times. Hence the amounts below.
-
-Periods are found by prefix doubling (Karp, Miller and Rosenberg 1972): for k = 1, 2, 4, … every place gets the rank of
-the k words that begin there, and its distance to the last place of the same rank. Within text of period p <= k that
-distance is p itself, so a repetition is a stretch of places with one distance. The number of sorts is bounded by
-MAX_PERIOD, so time grows with the length of the text.
 """
 
 from __future__ import annotations
@@ -19,10 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-MAX_PERIOD = 4096
-"""Words of the longest period that is looked for."""
+from sft_toolkit.labelers.periods import Ranks, repetitions
 
 # What a loop has at least: repeats, and words beyond the first occurrence of its period.
 _LEAST = 4, 30
@@ -65,8 +58,6 @@ _DATA = re.compile(r"[{}|;<>\t]|[^\W\d],[^\W\d]|\"\s*:|\w[(\[]|\w_\w|:=|==|\+=|-
 _RELATION = re.compile(r"[=<>≤≥≠≡+·×÷]|\d\s*[:/*-]\s*\d")
 
 _LENGTHS = {"word": 1.0, "number": 1.0, "ideograph": 0.5, "sign": 0.0}
-
-Ranks = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,43 +128,16 @@ class _Words:
 
 def _periodic(words: _Words) -> Iterator[Loop]:
     """Loops with a period, unchanged or but for a counter."""
-    for first, stop, period in _repetitions(words.ranks(numbers_count=True)):
+    for first, stop, period in repetitions(words.ranks(numbers_count=True), *_LEAST):
         if _is_loop(words, first, stop, period):
             yield words.loop(first, stop, period)
     if not any(words.is_number):
         return
-    for first, stop, period in _repetitions(words.ranks(numbers_count=False)):
+    for first, stop, period in repetitions(words.ranks(numbers_count=False), *_LEAST):
         if words.spoken(first, first + period) >= _LEAST_COUNTED_WORDS:
             for begin, end in _counted(words, first, period, (stop - first) // period):
                 if _reaches(_LEAST_COUNTED, words, begin, end, period) and not words.is_data(begin, end, period):
                     yield words.loop(begin, end, period)
-
-
-def _repetitions(ranks: Ranks) -> Iterator[tuple[int, int, int]]:
-    """(first, stop, period) of every repetition that _LEAST allows: ranks[i] == ranks[i - period] throughout it."""
-    size = 1
-    longest = min(MAX_PERIOD, len(ranks) // _LEAST[0])
-    while size < 2 * longest:
-        order = np.argsort(ranks, kind="stable")
-        again = np.flatnonzero(ranks[order[1:]] == ranks[order[:-1]])
-        if not again.size:
-            return
-        distance = np.zeros(len(ranks), np.int64)
-        distance[order[again + 1]] = order[again + 1] - order[again]
-        edges = np.flatnonzero(np.diff(distance, prepend=0, append=0))
-        begins, ends = edges[:-1], edges[1:]
-        periods = distance[begins]
-        firsts, stops = begins - periods, ends - 1 + size
-        fits = (periods > size // 2) & (periods <= size) & (stops - firsts >= _LEAST[0] * periods)
-        fits &= stops - firsts - periods >= _LEAST[1]
-        yield from zip(firsts[fits].tolist(), stops[fits].tolist(), periods[fits].tolist(), strict=True)
-        size, ranks = 2 * size, _ranks_of_pairs(ranks, size)
-
-
-def _ranks_of_pairs(ranks: Ranks, size: int) -> Ranks:
-    """Ranks of 2 * `size` words, from those of `size` words: int64[places - size]."""
-    pairs = ranks[:-size] * (int(ranks.max()) + 1) + ranks[size:]
-    return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
 
 
 def _reaches(least: tuple[int, int], words: _Words, first: int, stop: int, period: int) -> bool:
@@ -260,7 +224,7 @@ def _unbroken(text: str) -> Iterator[Loop]:
     """Loops of characters without a space, as "xyxyxy…"; of letters they count as one word."""
     for found in _UNBROKEN.finditer(text):
         ranks = np.frombuffer(found[0].encode("utf-32-le"), np.uint32).astype(np.int64)
-        for first, stop, period in _repetitions(ranks):
+        for first, stop, period in repetitions(ranks, *_LEAST):
             if stop - first - period >= _LEAST_UNBROKEN and not found[0][first:stop].isspace():
                 yield _loop(text, found.start() + first, found.start() + stop, 1, (stop - first) // period)
 

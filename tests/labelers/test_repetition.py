@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sft_toolkit.labelers.repetition import MAX_PERIOD, find_loop
+from sft_toolkit.labelers.periods import MAX_PERIOD
+from sft_toolkit.labelers.repetition import find_loop
 
 CASES = Path(__file__).parents[1] / "cases" / "choosing"
 START = "Gesucht ist die Zahl der Kisten. Eine Kiste ist 40 cm lang und 30 cm breit. "
