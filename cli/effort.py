@@ -99,11 +99,19 @@ def label(
     The edges lie beside the labelled shards, in effort_edges.json, where --resume finds them. A dry run fits on the
     first rows alone.
     """
-    from sft_toolkit.stages.effort.label import fit_and_label
+    from sft_toolkit.stages.effort.label import OPENING_PROMPTS, fit_and_label
     from sft_toolkit.stages.effort.lengths import length_source
 
     summary, fitted = fit_and_label(length_source(tokenizer, length_column), run, min_group, seed)
     _tell_labels(summary, fitted, run, "many lengths are equal, or --min-group is too high")
+    openings = summary.facts.get(OPENING_PROMPTS)
+    if openings and run.summary_format == "text":
+        share = openings["contrasted"] / max(openings["distinct"], 1)
+        print(
+            f"{openings['distinct']:,} different opening prompts, {openings['contrasted']:,} ({share:.1%}) of them "
+            "with two or more lengths of reasoning, which teach a model to read its effort",
+            file=sys.stderr,
+        )
 
 
 def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions, cause: str) -> None:

@@ -21,6 +21,7 @@ from sft_toolkit.running.passes import Batches, measure_blocks
 from sft_toolkit.stage import Counters, Outcome
 from sft_toolkit.stages.effort.edges import FittedEdges
 from sft_toolkit.stages.effort.lengths import LengthSource
+from sft_toolkit.stages.effort.opening_prompts import OpeningLengths, opening_hash
 from sft_toolkit.stages.effort.store import LengthStore
 
 HISTOGRAM_SCHEMA = {"dataset": pl.Categorical, "difficulty": pl.Categorical, "length": pl.Int32, "count": pl.Int64}
@@ -30,14 +31,23 @@ REASONED, WITHOUT_REASONING = "exchanges_with_reasoning", "exchanges_without_rea
 
 
 def fit_edges(
-    lengths: LengthSource, run: RunOptions, store: LengthStore | None = None, min_group: int = MIN_GROUP
+    lengths: LengthSource,
+    run: RunOptions,
+    store: LengthStore | None = None,
+    min_group: int = MIN_GROUP,
+    openings: OpeningLengths | None = None,
 ) -> tuple[FittedEdges, Counters]:
-    """Fit on all inputs of the run, and keep the lengths in `store`. Raises as `runner.run_stage` does."""
+    """Fit on all inputs of the run, and keep the lengths in `store`, and in `openings` those of first exchanges.
+
+    Raises as `runner.run_stage` does.
+    """
     histogram, counters = Histogram(), Counters()
     for block, block_counters in measure_blocks(partial(_measure, lengths), run):
         histogram.add(block.histogram)
         if store is not None:
             store.add(block.ids, block.lengths)
+        if openings is not None:
+            openings.add(*block.openings)
         counters.add(block_counters)
         run.progress(counters)
     reasoned, without = counters.notes[REASONED], counters.notes[WITHOUT_REASONING]
@@ -46,26 +56,35 @@ def fit_edges(
 
 @dataclass(frozen=True, slots=True)
 class _BlockLengths:
-    """How often each length above 0 occurs in each group of a block, and the lengths of each of its records."""
+    """How often each length above 0 occurs in each group of a block, and the lengths of each of its records.
+
+    `openings`: of each record that asks something, the hash of its first question, and the length that follows.
+    """
 
     histogram: pl.DataFrame
     ids: list[str]
     lengths: list[list[int]]
+    openings: tuple[list[int], list[int]]
 
 
 def _measure(lengths: LengthSource, batches: Batches, outcome: Outcome) -> _BlockLengths:
     rows: Counter[tuple[str, str, int]] = Counter()
     ids, measured = [], []
+    openings: tuple[list[int], list[int]] = [], []
     for conversation, found in _sound(lengths, batches, outcome):
         outcome.counters.records_out += 1
         ids.append(conversation.id)
         measured.append(found)
+        opening = opening_hash(conversation)
+        if opening is not None:
+            openings[0].append(opening)
+            openings[1].append(found[0])
         reasoned = [length for length in found if length]
         outcome.note(REASONED, len(reasoned))
         outcome.note(WITHOUT_REASONING, len(found) - len(reasoned))
         rows.update((*group_of(conversation), length) for length in reasoned)
     histogram = pl.DataFrame([(*key, count) for key, count in rows.items()], HISTOGRAM_SCHEMA, orient="row")
-    return _BlockLengths(histogram, ids, measured)
+    return _BlockLengths(histogram, ids, measured, openings)
 
 
 def _sound(lengths: LengthSource, batches: Batches, outcome: Outcome) -> Iterator[tuple[Conversation, list[int]]]:

@@ -14,7 +14,10 @@ from sft_toolkit.stages.effort.apply import EffortStage
 from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
 from sft_toolkit.stages.effort.fit import fit_edges
 from sft_toolkit.stages.effort.lengths import LengthSource
+from sft_toolkit.stages.effort.opening_prompts import OpeningLengths
 from sft_toolkit.stages.effort.store import LengthStore
+
+OPENING_PROMPTS = "opening_prompts"
 
 
 def fit_and_label(
@@ -22,8 +25,8 @@ def fit_and_label(
 ) -> tuple[Summary, FittedEdges]:
     """Fit on the inputs of the run and label them, or resume labelling where an earlier run has fitted.
 
-    A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. Raises as
-    `runner.run_stage` does.
+    A dry run fits and labels the first rows; the summary's fact `fitted_on_first` says how many. That of a run which
+    fitted holds its `opening_prompts`. Raises as `runner.run_stage` does.
     """
     if run.dry_run:
         return _preview(lengths, run, min_group, seed)
@@ -32,9 +35,11 @@ def fit_and_label(
     if edges is not None:
         return run_stage(EffortStage(lengths, edges, seed), run), edges
     with readable_twice(run) as kept, tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        store = LengthStore()
-        edges, _ = fit_edges(lengths, kept, store, min_group)
-        return run_stage(EffortStage(store.save(Path(folder), lengths), edges, seed), kept), edges
+        store, openings = LengthStore(), OpeningLengths()
+        edges, _ = fit_edges(lengths, kept, store, min_group, openings)
+        summary = run_stage(EffortStage(store.save(Path(folder), lengths), edges, seed), kept)
+        summary.facts[OPENING_PROMPTS] = openings.summed()._asdict()
+        return summary, edges
 
 
 def _preview(lengths: LengthSource, run: RunOptions, min_group: int, seed: int) -> tuple[Summary, FittedEdges]:

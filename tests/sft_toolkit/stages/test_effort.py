@@ -20,6 +20,7 @@ from sft_toolkit.stage import Counters, Outcome
 from sft_toolkit.stages.effort.apply import EffortStage
 from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
 from sft_toolkit.stages.effort.fit import HISTOGRAM_SCHEMA, Histogram, fit_edges
+from sft_toolkit.stages.effort.label import fit_and_label
 from sft_toolkit.stages.effort.lengths import CountedLengths, GivenLengths, length_source
 from sft_toolkit.stages.effort.report import lopsided_groups
 from sft_toolkit.stages.effort.store import LengthStore, RememberedLengths
@@ -125,7 +126,7 @@ def test_a_length_that_is_none_is_a_fault_of_its_record(value, detail):
 
 def test_lengths_come_from_exactly_one_place():
     for both_or_none in ((None, None), (Path("tok"), "n")):
-        with pytest.raises(UsageError, match="one place"):
+        with pytest.raises(UsageError, match="exactly one source"):
             length_source(*both_or_none)
 
 
@@ -415,6 +416,20 @@ def test_small_groups_are_weighed_together():
         "all 30 groups of fewer than 20": "0% low, 100% medium, 0% high of 30 exchanges with reasoning"
     }
     assert lopsided_groups(counted(**dict(list(small.items())[:19]))) == {}
+
+
+def test_opening_prompts_with_two_or_more_lengths_are_counted(tmp_path):
+    asked = [("p", 5), ("p", 5), ("q", 5), (" q ", 7), ("r", 1), ("s", 0), ("s", 3), ("s", 3), ("t", 9)]
+    records = []
+    for number, (question, length) in enumerate(asked):
+        messages = [user(question), assistant(), user("Und dann?"), assistant()]
+        records.append(conversation(*messages, name=f"r{number}", extra={"n": [length, number]}))
+    records.append(conversation(assistant(), name="greets", extra={"n": []}))
+    expected = {"distinct": 5, "repeated": 3, "contrasted": 2}  # q and s
+    for rows in (10_000, 2):
+        run = run_over(tmp_path, records, output=str(tmp_path / f"out{rows}.jsonl"), rows_per_shard=rows, workers=1)
+        summary, _ = fit_and_label(GivenLengths("n"), run)
+        assert summary.facts["opening_prompts"] == expected
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b'{"schema": NaN}'])
