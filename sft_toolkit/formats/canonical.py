@@ -17,6 +17,7 @@ _KEYS = frozenset(
     | {"weight", "mask_reason", "mask_detail", "effort", *_REASONING}
 )
 _ASKERS = frozenset({"system", "developer", "user"})
+_SPEAKERS = frozenset({"assistant", *_ASKERS})
 _NOT_ASKERS = frozenset({"tool_calls", "tool_call_id", "weight", *_REASONING})
 _NOT_TOOLS = frozenset({"tool_calls", "weight", *_REASONING})
 _CALL_KEYS = frozenset({"id", "type", "function"})
@@ -28,6 +29,8 @@ def canonical_message(given: Any, notes: list[str]) -> Message | None:
     if type(given) is not dict or not _KEYS.issuperset(given):
         return None
     role, content = given.get("role"), given.get("content")
+    if len(given) == 2 and type(content) is str and type(role) is str and role in _SPEAKERS:
+        return Message(role, content)
     if role == "assistant":
         return _assistants(given, content, notes)
     if type(content) is not str or type(role) is not str:

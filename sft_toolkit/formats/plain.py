@@ -37,8 +37,13 @@ def plain_conversation(record: dict[str, Any]) -> Conversation | None:
     if not layout.is_plain or type(given) is not list or not (provenance is None or is_provenance(provenance)):
         return None
     notes: list[str] = []
-    messages = [message for one in given if (message := canonical_message(one, notes)) is not None]
-    if not messages or len(messages) < len(given) or any(map(_takes_a_look, messages)) or messages[-1].role == "user":
+    messages: list[Message] = []
+    for one in given:
+        message = canonical_message(one, notes)
+        if message is None or _takes_a_look(message):
+            return None
+        messages.append(message)
+    if not messages or messages[-1].role == "user":
         return None
     tools = _tools(record.get("tools"), messages, notes)
     if not _read_markup(messages, tools):
@@ -61,11 +66,10 @@ def plain_conversation(record: dict[str, Any]) -> Conversation | None:
 
 def _takes_a_look(message: Message) -> bool:
     """Whether a message may be empty or a tool's result in markup."""
-    if message.role == "assistant":
-        return not (message.content or message.tool_calls or message.reasoning) or (
-            message.content is not None and not message.tool_calls and not message.reasoning and message.text.isspace()
-        )
-    return RESULT_MARK in message.text
+    content = message.content or ""
+    if message.role != "assistant":
+        return RESULT_MARK in content
+    return not message.tool_calls and not message.reasoning and (not content or message.text.isspace())
 
 
 def _tools(given: Any, messages: list[Message], notes: list[str]) -> list[dict[str, Any]]:
@@ -80,7 +84,8 @@ def _tools(given: Any, messages: list[Message], notes: list[str]) -> list[dict[s
 def _read_markup(messages: list[Message], tools: list[dict[str, Any]]) -> bool:
     """Read the dialects of assistant messages; False where one holds nothing besides its markup."""
     for at, message in enumerate(messages):
-        if message.role == "assistant" and message.content and may_hold_markup(message.text):
+        content = message.content
+        if message.role == "assistant" and type(content) is str and may_hold_markup(content):
             follows = at + 1 < len(messages) and messages[at + 1].role == "tool"
             read_dialects(message, at, names_of(tools), follows, tools)
             if _takes_a_look(message):
