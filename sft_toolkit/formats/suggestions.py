@@ -64,6 +64,7 @@ def _transcripts(held: dict[str, Any]) -> Iterator[Lines]:
 def _exchanges(held: dict[str, Any]) -> Iterator[Lines]:
     """A question with its context, the reasoning where a column speaks of it, and an answer."""
     thoughts = [name for name in held if speaks_of_thinking(name) and not is_switch(held[name])]
+    thoughts.sort(key=lambda name: (bool(_LABEL.search(name.casefold())), -len(str(held[name]))))
     plain = {name: value for name, value in held.items() if name not in thoughts}
     paths = [path for name in thoughts[:1] for path in islice(_texts_in(name, held[name], 0), 2)]
     reasonings: list[Lines] = [*((("reasoning", path),) for path in paths), _NO_LINES]
