@@ -8,7 +8,7 @@ from typing import Any
 
 from sft_toolkit.formats.labels import LABELS
 from sft_toolkit.formats.loss_flags import MASKED, TRAINED
-from sft_toolkit.formats.parts import MEDIA
+from sft_toolkit.formats.tool_results import MEDIA
 
 SYSTEMS = ("system", "system_prompt", "system_message", "system_instruction", "systeminstruction", "instructions")
 TOOLS = ("tools", "functions", "available_tools")

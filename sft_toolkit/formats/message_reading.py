@@ -11,10 +11,11 @@ from sft_toolkit.formats.calls import call_list, calls_of_message, identifier, r
 from sft_toolkit.formats.canonical import canonical_message
 from sft_toolkit.formats.labels import effort_of
 from sft_toolkit.formats.loss_flags import WITHOUT_EFFECT, FlagNames, lowest_flag
-from sft_toolkit.formats.parts import MEDIA, Contents, are_parts, read_parts, result_text
+from sft_toolkit.formats.parts import Contents, are_parts, read_parts
 from sft_toolkit.formats.reasoning import FIELDS, field_reasoning
 from sft_toolkit.formats.refusals import listed, map_line
 from sft_toolkit.formats.speakers import CALL, ITEM_TYPES, THOUGHT, speaker_kind
+from sft_toolkit.formats.tool_results import MEDIA, result_text
 from sft_toolkit.formats.turns import SOURCE, MessageForm, Turn, carries_text
 
 _CALL_KEYS = ("tool_calls", "function_call", "function_calls")

@@ -14,18 +14,20 @@ from typing import Any
 
 from sft_toolkit.conversation import Message, ToolCall
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats.calls import call_id, read_call
+from sft_toolkit.formats.calls import read_call
 from sft_toolkit.formats.loss_flags import FlagNames, lowest_flag
 from sft_toolkit.formats.refusals import map_line, shown
-from sft_toolkit.json_text import encode_text
+from sft_toolkit.formats.tool_results import (
+    BARE_TEXT_KEYS,
+    MEDIA_KEYS,
+    TEXT_TYPES,
+    held_in,
+    refuse_media,
+    result_message,
+)
 
-MEDIA = ("image", "images", "video", "videos", "audio", "audios")
-_MEDIA_KEYS = frozenset({*MEDIA, "image_url", "input_image", "input_audio", "input_file", "file", "document"})
-_MEDIA_KEYS |= {"inlineData", "inline_data", "fileData", "file_data", "video_url", "audio_url"}
 _WEIGHT = "weight"
-_TEXT_TYPES = ("text", "input_text", "output_text")
 _THOUGHT_TYPES = ("thinking", "reasoning", "reasoning_text")
-_BARE_TEXT_KEYS = frozenset({"text", "type", "thought", "thoughtSignature", "thought_signature"})
 _TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_content", "reasoning_text")
 
 
@@ -78,10 +80,10 @@ def _is_part(part: Any, strictly: bool) -> bool:
         return False
     kind = part.get("type")
     if strictly:
-        known = isinstance(kind, str) and (kind in _READERS or kind in _MEDIA_KEYS)
-        bare = isinstance(part.get("text"), str) and _held(part).keys() <= _BARE_TEXT_KEYS
+        known = isinstance(kind, str) and (kind in _READERS or kind in MEDIA_KEYS)
+        bare = isinstance(part.get("text"), str) and held_in(part).keys() <= BARE_TEXT_KEYS
         return known or bare or _key_of(part) in ("toolResult", "functionResponse")
-    return isinstance(kind, str) or _key_of(part) is not None or not _MEDIA_KEYS.isdisjoint(part)
+    return isinstance(kind, str) or _key_of(part) is not None or not MEDIA_KEYS.isdisjoint(part)
 
 
 def read_parts(content: list[Any], flags: FlagNames, whole: int | None, notes: list[str]) -> Contents:
@@ -115,7 +117,7 @@ def _require_weights(content: list[Any], flags: FlagNames) -> None:
 
 def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: int | None) -> None:
     kind = part.get("type") if isinstance(part.get("type"), str) else None
-    _refuse_media(kind, part, "part")
+    refuse_media(kind, part, "part")
     key = kind if kind in _READERS else _key_of(part) if part.get("type") is None else None
     if key is None:
         detail = f"has a part of type {shown(kind)}, which is not known"
@@ -124,25 +126,14 @@ def _read_part(part: dict[str, Any], found: Contents, flags: FlagNames, whole: i
     used = _READERS[key](part, found)
     if len(found.texts) > texts:
         found.flags.append(None if whole == 0 else lowest_flag(part, flags))
-    rest = {name: value for name, value in _held(part).items() if name not in used and name not in flags.all}
+    rest = {name: value for name, value in held_in(part).items() if name not in used and name not in flags.all}
     if rest:
         found.rest.append(rest)
-
-
-def _refuse_media(kind: str | None, part: dict[str, Any], what: str) -> None:
-    media = kind if kind in _MEDIA_KEYS else next((key for key in _held(part) if key in _MEDIA_KEYS), None)
-    if media is not None:
-        reason = "image_part" if "image" in media else "unsupported_part"
-        raise RecordError(reason, f"has a {what} of type {media}", "only text can be trained here: drop such records")
 
 
 def _key_of(part: dict[str, Any]) -> str | None:
     """The key that says what a part without a known type is."""
     return next((key for key in _KEYED if part.get(key) not in (None, [], {})), None)
-
-
-def _held(part: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if value is not None and value != [] and value != {}}
 
 
 def _read_text(part: dict[str, Any], found: Contents) -> set[str]:
@@ -179,8 +170,8 @@ def _read_bedrock_thought(part: dict[str, Any], found: Contents) -> set[str]:
     if not isinstance(text, str):
         return set()
     found.thoughts.append(text)
-    if inner is not None and len(_held(inner)) > 1:
-        found.rest.append({key: value for key, value in _held(inner).items() if key != "text"})
+    if inner is not None and len(held_in(inner)) > 1:
+        found.rest.append({key: value for key, value in held_in(inner).items() if key != "text"})
     return {"type", "reasoningContent"}
 
 
@@ -214,7 +205,7 @@ def _read_nested_call(key: str) -> Callable[[dict[str, Any], Contents], set[str]
 
 
 def _read_result(part: dict[str, Any], found: Contents) -> set[str]:
-    found.results.append(_result(part, part.get("content"), {"type", "content"}))
+    found.results.append(result_message(part, part.get("content"), {"type", "content"}))
     return set(part)
 
 
@@ -223,50 +214,14 @@ def _read_nested_result(key: str, content: str) -> Callable[[dict[str, Any], Con
         held = part[key]
         if not isinstance(held, dict):
             raise RecordError("bad_content", f"has a {key} that is not an object")
-        found.results.append(_result(held, held.get(content), {content}))
+        found.results.append(result_message(held, held.get(content), {content}))
         return {"type", key}
 
     return read
 
 
-def _result(held: dict[str, Any], content: Any, used: set[str]) -> Message:
-    """A tool message; flags such as is_error and status stay with it."""
-    identity = call_id(held)
-    name = held.get("name")
-    used = {*used, "call_id", "toolUseId", "tool_use_id", "id", *(("name",) if isinstance(name, str) else ())}
-    return Message(
-        role="tool",
-        content=result_text(content),
-        tool_call_id=identity,
-        name=name if isinstance(name, str) and name else None,
-        extra={key: value for key, value in held.items() if key not in used and value is not None},
-    )
-
-
-def result_text(content: Any) -> str | None:
-    """What a tool returned, as text: text parts are joined, any other list or object is JSON text."""
-    if content is None or isinstance(content, str):
-        return content
-    if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
-        texts = [_text_of_result(part) for part in content]
-        if all(text is not None for text in texts):
-            return "".join(text for text in texts if text is not None)
-    return encode_text(content)
-
-
-def _text_of_result(part: dict[str, Any]) -> str | None:
-    held = _held(part)
-    kind = held.get("type") if isinstance(held.get("type"), str) else None
-    if kind in _MEDIA_KEYS or len(held) == 1:
-        _refuse_media(kind, held, "result")
-    if held.keys() == {"json"}:
-        return encode_text(held["json"])
-    is_text = isinstance(held.get("text"), str) and (kind in _TEXT_TYPES or held.keys() <= _BARE_TEXT_KEYS)
-    return held["text"] if is_text else None
-
-
 _READERS: dict[str, Callable[[dict[str, Any], Contents], set[str]]] = {
-    **dict.fromkeys(_TEXT_TYPES, _read_text),
+    **dict.fromkeys(TEXT_TYPES, _read_text),
     **dict.fromkeys(_THOUGHT_TYPES, _read_thought),
     "redacted_thinking": _read_encrypted,
     "tool_use": _read_call,

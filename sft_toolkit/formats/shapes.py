@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sft_toolkit.errors import RecordError
-from sft_toolkit.formats.columns import CONVERSATIONS, Columns, Draft, is_held
+from sft_toolkit.formats.columns import CONVERSATIONS, Columns, Draft
 from sft_toolkit.formats.dialects import read_transcript
 from sft_toolkit.formats.mapping import ColumnMapping
 from sft_toolkit.formats.message_lists import as_messages, is_list, looks_like_messages, opened_list
@@ -234,7 +234,3 @@ def recognised(columns: Columns, source_format: str, reading: Reading) -> Draft 
     """The draft of the first shape that fits, None where none does."""
     drafts = (shape(columns, reading) for shape in SHAPES[source_format])
     return next((draft for draft in drafts if draft is not None), None)
-
-
-def is_text_column(value: Any) -> bool:
-    return isinstance(value, str) and is_held(value)
