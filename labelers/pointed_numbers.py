@@ -1,7 +1,7 @@
 """Numbers with a point in German text: which of them are decimals in English writing (3.5 for 3,5), and which are not.
 
 German, too, joins numbers with a point: thousands (1.250), dates (21.12.), times (14.30 Uhr), sections (Satz 2.3),
-versions (USB 3.0), verses (Joh 3.16). What stands before and behind tells them apart.
+versions (USB 3.0), verses (Joh 3.16). What stands before and behind distinguishes them.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ def test_faults_of_records_name_their_place_or_are_rejected(run_cli, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ([], 2, "give either --tokenizer DIR or --length-column NAME"),
+        ([], 2, "give either --tokenizer or --length-column"),
         (["--tokenizer", "words", "--length-column", "lengths"], 2, "give either"),
         (["--tokenizer", "nowhere"], 1, "nowhere/tokenizer.json: No such file"),
     ],
