@@ -62,7 +62,10 @@ def test_make_demo_does_again_only_what_depends_on_a_changed_input(checkout: Pat
     before = _written(output)
     assert len(_commands(first)) == 2 * len(FILES) + 4
     assert "window" in first.stdout, "the table of plan is shown"
-    assert ShardFolder(output / "tokens", "tokens").rows == RECORDS
+    tokens = ShardFolder(output / "tokens", "tokens")
+    documents = [name for path in tokens.paths for name in _read(path)["id"].to_pylist()]
+    assert len({_record_of(name) for name in documents}) == RECORDS
+    assert len(set(documents)) == len(documents), "exchanges of other efforts are documents of their own"
 
     second = _make(checkout)
     assert _commands(second) == []
@@ -108,13 +111,20 @@ def test_a_shell_pipe_gives_packed_shards_that_datasets_and_pyarrow_open(sample_
     ]
     assert opened.num_rows == table.num_rows == packed.rows
     assert opened["input_ids"][0] == table["input_ids"][0].as_py()
-    assert sum(table["documents"].to_pylist()) == 150
+    names = [name for row in table["ids"].to_pylist() for name in row]
+    assert len({_record_of(name) for name in names}) == 150
+    assert len(set(names)) == len(names) == sum(table["documents"].to_pylist())
     for row in table.to_pylist():
         ends = np.array(row["cu_seqlens"])
         assert ends[0] == 0 and ends[-1] == row["tokens"] == len(row["input_ids"]) == len(row["loss_mask"]) <= 16384
         assert len(row["ids"]) == row["documents"] == len(ends) - 1
         assert row["cost"] == int((np.diff(ends) ** 2).sum())
         assert sum(row["loss_mask"]) == row["loss_tokens"]
+
+
+def _record_of(document: str) -> str:
+    """The record of a document, which is called ID#n where it holds only some of the exchanges."""
+    return document.partition("#")[0]
 
 
 def _read(path: Path) -> pa.Table:
