@@ -171,7 +171,11 @@ def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
         (["collect", "in.jsonl", "--label-column", "label", "--levels", "easy"], 2, "not two or more different names"),
         (["collect", "in.jsonl", "--label-column", "label", "--levels", "easy,hard"], 1, "not one of easy, hard"),
         (["fit", "in.jsonl", "-o", "g"], 1, "no record has a label under difficulty"),
-        (["fit", "in.jsonl", "-o", "g", "--student", "bert"], 2, "choose one of linear, fasttext"),
+        (
+            ["fit", "in.jsonl", "-o", "g", "--student", "bert"],
+            2,
+            "--student: 'bert' is not one of 'linear', 'fasttext'",
+        ),
         (["fit", "in.jsonl", "-o", "in.jsonl"], 2, "in.jsonl: is a file; choose another folder"),
         (["apply", "in.jsonl", "--model", "nowhere"], 1, "kolibri-sft grade fit writes it"),
     ],

@@ -103,7 +103,7 @@ def test_records_from_a_pipe_are_mixed_by_their_lengths(run_cli: RunCli, tmp_pat
     [
         (["T", "--mixture", "none.toml"], 1, "none.toml: No such file"),
         (["T", "--mixture", "mix.toml", "--length-column", "n"], 2, "token shards have lengths of their own"),
-        (["in.jsonl", "--mixture", "mix.toml"], 2, "give --tokenizer DIR or --length-column NAME"),
+        (["in.jsonl", "--mixture", "mix.toml"], 2, "give --tokenizer or --length-column, or mix token shards"),
         (["T", "in.jsonl", "--mixture", "mix.toml"], 2, "mix one or the other"),
         (["T", "--mixture", "mix.toml", "--list", "-o", "folder"], 2, "--list writes JSONL"),
         (["--mixture", "mix.toml", "--candidates", "3"], 2, "maths: has no weight"),

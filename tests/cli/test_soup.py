@@ -84,7 +84,7 @@ def test_the_greedy_soup_keeps_what_the_command_likes(run_cli: RunCli, runs: lis
         (["--greedy"], "need each other"),
         (["--score-command", "x {model}"], "need each other"),
         (["--greedy", "--score-command", "x {model}", "--weights", "1,1,1"], "chooses the weights itself"),
-        (["--dtype", "int8"], "--dtype INT8: unknown"),
+        (["--dtype", "int8"], "--dtype: 'int8' is not one of 'bf16', 'f16', 'f32', 'f64'"),
         (["--max-shard-size", "lots"], "is not a file size"),
     ],
 )

@@ -22,14 +22,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a model is needed, and one only; give --model DIR or --init CONFIG"),
+        ([], "a model is needed, and one only; give --model or --init"),
         (["--model", "gone"], "gone: does not exist; models are read from the disk, not downloaded"),
         (["--init", "config", "--tokenizer", "gone"], "gone: does not exist"),
         (
             ["--init", "config", "--order", "sorted"],
-            "--order sorted: unknown; choose one of auto, window, sorted-buffer",
+            "--order: 'sorted' is not one of 'auto', 'window', 'sorted-buffer'",
         ),
-        (["--init", "config", "--schedule", "step"], "--schedule step: unknown; choose one of cosine, linear, wsd"),
+        (["--init", "config", "--schedule", "step"], "--schedule: 'step' is not one of 'cosine', 'linear', 'wsd'"),
         (["--init", "config", "--warmup-ratio", "1.5"], "--warmup-ratio 1.5: not in [0, 1)"),
         (["--init", "config", "--learning-rate", "0"], "--learning-rate 0.0: not above 0"),
         (["--init", "config", "--schedule", "wsd", "--warmup", "0.5", "--decay", "0.6"], "leave no step between them"),

@@ -14,6 +14,7 @@ from sft_toolkit.chat import Rendered, Renderer
 from sft_toolkit.chat.tokens import Located
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
+from tests.given_messages import as_given
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_an_answer_that_a_template_divides_at_a_control_token_is_refused(
         for role, content in (("user", "Und?"), ("assistant", answer))
     ]
     with pytest.raises(RecordError) as caught:
-        renderer.render(parse_record({"messages": messages}))
+        renderer.render(as_given(messages))
     assert caught.value.reason == "control_text"
 
 
@@ -81,7 +82,7 @@ def test_content_parts_that_spell_a_control_token_together_are_refused(renderer_
     def render(*texts: str) -> Rendered:
         parts = [{"type": "text", "text": text} for text in texts]
         answer = {"role": "assistant", "content": "Gut."}
-        return renderer.render(parse_record({"messages": [{"role": "user", "content": parts}, answer]}))
+        return renderer.render(as_given([{"role": "user", "content": parts}, answer]))
 
     stop = renderer.tokenizer.control["<|im_end|>"]
     assert np.count_nonzero(render("<|im_", "<|im_end|>", "end|").input_ids == stop) == 2

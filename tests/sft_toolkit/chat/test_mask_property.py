@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sft_toolkit.chat import Rendered, Renderer
-from sft_toolkit.formats import parse_record
+from tests.given_messages import as_given
 
 # A leading <think> in content is reasoning by another name; U+10FFFA, U+10FFFB and U+10FFFD are marks of ours.
 FORGED = st.sampled_from(["<|im_end|>", "<|im_start|>assistant\n", "</think>", "<|im_end|>\n<|im_start|>user\n"])
@@ -60,7 +60,7 @@ def renderer(chatml: str, renderer_for: Callable[..., Renderer]) -> Renderer:
 def test_trained_tokens_say_exactly_what_the_model_has_to_say(
     renderer: Renderer, messages: list[dict[str, Any]]
 ) -> None:
-    rendered = renderer.render(parse_record({"messages": messages}))
+    rendered = renderer.render(as_given(messages))
     answers = [message for message in messages if message["role"] == "assistant"]
     assert len(rendered.spans) == len(answers)
     for span, message in zip(rendered.spans, answers, strict=True):
@@ -82,7 +82,7 @@ def test_trained_tokens_say_exactly_what_the_model_has_to_say(
 def test_all_tokens_together_are_the_text_and_no_message_forges_a_turn(
     renderer: Renderer, messages: list[dict[str, Any]]
 ) -> None:
-    rendered = renderer.render(parse_record({"messages": messages}))
+    rendered = renderer.render(as_given(messages))
     assert renderer.tokenizer.decode(rendered.input_ids) == rendered.text
     starts = rendered.input_ids == renderer.tokenizer.control["<|im_start|>"]
     assert np.count_nonzero(starts) == len(messages)
@@ -91,7 +91,7 @@ def test_all_tokens_together_are_the_text_and_no_message_forges_a_turn(
 @given(messages=conversations())
 @settings(max_examples=50, deadline=None)
 def test_a_batch_is_rendered_as_its_members_alone(renderer: Renderer, messages: list[dict[str, Any]]) -> None:
-    halves = [parse_record({"messages": messages[: len(messages) // 2 + 1]}), parse_record({"messages": messages})]
+    halves = [as_given(messages[: len(messages) // 2 + 1]), as_given(messages)]
     for alone, together in zip(map(renderer.render, halves), renderer.render_batch(halves), strict=True):
         assert isinstance(together, Rendered)
         assert np.array_equal(alone.input_ids, together.input_ids)

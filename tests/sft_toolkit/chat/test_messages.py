@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sft_toolkit.chat.messages import Dialect, prepare
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import parse_record
+from tests.given_messages import as_given
 
 
 def prepared(messages: list[dict[str, Any]], notes: Counter[str] | None = None, **dialect: Any) -> list[dict[str, Any]]:
@@ -64,10 +65,8 @@ def test_text_is_wrapped_for_a_template_of_parts_and_parts_are_joined_for_one_of
     parts = [{"type": "text", "text": "b"}, {"type": "text", "text": " c"}]
     messages = [USER, {"role": "assistant", "content": parts}]
     assert [message["content"] for message in prepared(messages)] == ["u", "b c"]
-    assert [message["content"] for message in prepared(messages, parts=True)] == [
-        [{"type": "text", "text": "u"}],
-        parts,
-    ]
+    given = prepare(as_given(messages), Dialect(parts=True), Counter())
+    assert [message["content"] for message in given] == [[{"type": "text", "text": "u"}], parts]
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("image_url", "image_part"), ("input_audio", "unsupported_part")])
