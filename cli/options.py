@@ -111,6 +111,9 @@ Duplicates = Annotated[
 OnError = Annotated[
     choices.OnError, _option("--on-error", text="Of a faulty record; quarantine: reject it.", env="ON_ERROR")
 ]
+Checksums = Annotated[
+    bool, _option("--checksums/--no-checksums", text="Compare input shards with their manifests.", env="CHECKSUMS")
+]
 DryRun = Annotated[bool, _option("-n", "--dry-run", text="Process the first rows, write nothing.")]
 
 
@@ -168,6 +171,7 @@ def _shared(
     force: Force = False,
     resume: Resume = False,
     dry_run: DryRun = False,
+    checksums: Checksums = True,
     config: Config = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -191,6 +195,7 @@ def _shared(
         force=force,
         resume=resume,
         dry_run=dry_run,
+        checksums=checksums,
         origins=_origins(context),
     )
 

@@ -120,7 +120,7 @@ class _Shards:
         """Each batch with the number of the shard's rows before it."""
         before = 0
         with pa.memory_map(str(path)) as source:
-            for batch in open_arrow(path, source):
+            for batch in open_arrow(path, source, self.kind):
                 yield before, batch
                 before += batch.num_rows
 
@@ -145,7 +145,7 @@ def _row_with(batch: pa.RecordBatch, column: str, identity: str) -> int | None:
 
 
 def _read_sequence(shards: _Shards, place: _Place, identity: str | None) -> Sequence:
-    batch = next(arrow_batches(TableRange(place.path, place.row, 1)))
+    batch = next(arrow_batches(TableRange(place.path, place.row, 1), shards.kind))
     tokens, mask = _numbers(batch, "input_ids"), _numbers(batch, "loss_mask")
     if shards.kind == "packed":
         ids, bounds = batch.column("ids")[0].as_py(), _numbers(batch, "cu_seqlens").tolist()

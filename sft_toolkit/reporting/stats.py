@@ -158,7 +158,7 @@ def _add_tokens(found: Statistics, folder: ShardFolder) -> None:
     """Only the columns that are counted are read, and none of the tokens."""
     for path in folder.paths:
         with pa.memory_map(str(path)) as source:
-            columns = [batch.select(list(_COLUMNS)) for batch in open_arrow(path, source)]
+            columns = [batch.select(list(_COLUMNS)) for batch in open_arrow(path, source, folder.kind)]
             frame = pl.DataFrame(pa.Table.from_batches(columns)) if columns else pl.DataFrame(schema=_COLUMNS)
             sums = frame.group_by("dataset", "effort").agg(pl.len(), pl.col(_SUMMED).cast(pl.Int64).sum())
         for dataset, effort, documents, tokens, loss_tokens in sums.rows():

@@ -23,8 +23,8 @@ Result = TypeVar("Result")
 class RunOptions:
     """What every stage command shares: where it reads, writes and runs.
 
-    None of it decides what rows hold. `origins` says of options of this class and of the stage's where their values
-    came from, as far as the caller knows.
+    None of it decides what rows hold. `checksums`: input shards are compared with their manifests. `origins` says of
+    options of this class and of the stage's where their values came from, as far as the caller knows.
     """
 
     inputs: list[str] = field(default_factory=lambda: [STDIN])
@@ -34,6 +34,7 @@ class RunOptions:
     workers: int = 0
     rows_per_shard: int = ROWS_PER_SHARD
     part: tuple[int, int] = (0, 1)
+    checksums: bool = True
     quarantine: bool = False
     quarantine_file: str | None = None
     force: bool = False

@@ -38,7 +38,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     """
     if run.dry_run:
         return _dry_run(stage, run)
-    source = Source(run.inputs, run.stdin_copy)
+    source = Source(run.inputs, run.stdin_copy, checksums=run.checksums)
     with naming_repeats(run):
         return write_folder(_StageWork(stage, run, source)) if run.to_folder else _run_to_stream(stage, run, source)
 

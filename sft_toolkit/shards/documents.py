@@ -54,7 +54,7 @@ def scan(path: Path, file: int) -> Iterator[ScannedBatch]:
     """Yield the batches of a token shard. Raises ToolkitError where it is damaged or compressed."""
     with pa.memory_map(str(path)) as source:
         base = source.read_buffer(source.size()).address
-        for batch in open_arrow(path, source):
+        for batch in open_arrow(path, source, "tokens"):
             yield _scan_batch(path, file, batch, _Located(path, base, source.size()))
 
 

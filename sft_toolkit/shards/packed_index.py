@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers.balance import DataSetMix
 from sft_toolkit.shards.atomic import atomic_path
-from sft_toolkit.shards.segments import open_arrow
+from sft_toolkit.shards.segments import ARROW_FAULTS, open_arrow
 
 INDEX = "index.parquet"
 _COUNTS = ("tokens", "documents", "loss_tokens", "cost")
@@ -54,7 +54,7 @@ def read_index(folder: Path) -> PackedIndex:
     path = folder / INDEX
     try:
         table = pq.read_table(path).combine_chunks()
-    except (OSError, pa.ArrowInvalid) as fault:
+    except ARROW_FAULTS as fault:
         raise ToolkitError(f"{path}: {fault}", "pack the folder again") from fault
     scalars = {name: table[name].to_numpy() for name in ("shard", "row", *_COUNTS)}
     lists = table["datasets"].chunk(0)
@@ -67,7 +67,7 @@ def read_index(folder: Path) -> PackedIndex:
 
 def _counts(number: int, shard: Path) -> pa.Table:
     with pa.memory_map(str(shard)) as source:
-        counts = pa.Table.from_batches(batch.select(list(_COUNTS)) for batch in open_arrow(shard, source))
+        counts = pa.Table.from_batches(batch.select(list(_COUNTS)) for batch in open_arrow(shard, source, "packed"))
         columns = {name: counts[name].to_numpy() for name in _COUNTS}
     rows = len(columns["tokens"])
     return pa.table({"shard": np.full(rows, number, np.int32), "row": np.arange(rows, dtype=np.int32), **columns})

@@ -45,10 +45,13 @@ PACKED = pa.schema(
 )
 
 
+SCHEMAS = {"records": RECORDS, "tokens": TOKENS, "packed": PACKED}
+
+
 def kind_of(schema: pa.Schema) -> str | None:
     """`records`, `tokens` or `packed` for a schema of ours, None for anyone else's."""
     kind = (schema.metadata or {}).get(b"kolibri_sft")
-    return kind.decode() if kind else None
+    return kind.decode(errors="replace") if kind else None
 
 
 def record_batch(schema: pa.Schema, rows: list[dict[str, Any]]) -> pa.RecordBatch:

@@ -14,9 +14,12 @@ import pyarrow.parquet as pq
 from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.json_text import decode
 from sft_toolkit.shards.records import from_row
-from sft_toolkit.shards.schemas import kind_of
+from sft_toolkit.shards.schemas import SCHEMAS, kind_of
+from sft_toolkit.shards.writer import require_checksum
 
 MAX_LINE_BYTES = 64 << 20
+ARROW_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What reading a damaged Arrow or Parquet file may raise."""
 _TABLE_BATCH_ROWS = 256
 _SHOWN_OF_A_BAD_LINE = 1000
 _INCOMPLETE = "is the download complete?"
@@ -141,13 +144,24 @@ def _shown(line: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableRange:
-    """Rows of a Parquet file or of an Arrow file (IPC file or stream format)."""
+    """Rows of a Parquet file or of an Arrow file (IPC file or stream format).
+
+    `checksum` is that of the whole file where it is known: the range that begins the file compares it, so that one
+    process reads each file once for it.
+    """
 
     path: Path
     first_row: int
     rows: int
+    checksum: str | None = None
+
+    def require_intact(self) -> None:
+        """Raise ToolkitError where the file's bytes are not those that were written."""
+        if self.checksum is not None and self.first_row == 0:
+            require_checksum(self.path, self.checksum)
 
     def read(self) -> Iterator[Row]:
+        self.require_intact()
         batches = parquet_batches(self) if self.path.suffix == ".parquet" else arrow_batches(self)
         number = self.first_row
         for batch in batches:
@@ -191,15 +205,16 @@ def parquet_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
             before += count
         try:
             yield from _cut(file.iter_batches(_TABLE_BATCH_ROWS, row_groups=groups), skipped or 0, wanted.rows)
-        except (pa.ArrowInvalid, OSError) as fault:
+        except ARROW_FAULTS as fault:
             raise ToolkitError(f"{wanted.path}: damaged: {fault}", _INCOMPLETE) from fault
 
 
-def arrow_batches(wanted: TableRange) -> Iterator[pa.RecordBatch]:
-    """The batches that hold the wanted rows; only their bytes are read."""
+def arrow_batches(wanted: TableRange, kind: str | None = None) -> Iterator[pa.RecordBatch]:
+    """The batches that hold the wanted rows, of shards of `kind` where it is known; only their bytes are read."""
     with pa.memory_map(str(wanted.path)) as source:
-        batches = (part for batch in open_arrow(wanted.path, source) for part in _sliced(batch))
-        yield from _cut(batches, wanted.first_row, wanted.rows)
+        batches = (part for batch in unchecked_arrow(wanted.path, source) for part in _sliced(batch))
+        for batch in _cut(batches, wanted.first_row, wanted.rows):
+            yield validated(wanted.path, batch, kind)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:
@@ -208,22 +223,49 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path, memory_map=True)
     except (FileNotFoundError, PermissionError):
         raise
-    except (pa.ArrowInvalid, OSError) as fault:
+    except ARROW_FAULTS as fault:
         raise ToolkitError(f"{path}: not a Parquet file: {fault}", _INCOMPLETE) from fault
 
 
-def open_arrow(path: Path, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-    """Batches of an Arrow IPC file or stream. Raises ToolkitError where it is neither or ends early."""
+def open_arrow(path: Path, source: pa.NativeFile, kind: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches of an Arrow IPC file or stream, of a shard of `kind` where it is known.
+
+    Raises ToolkitError where it is neither, ends early or is damaged.
+    """
+    for batch in unchecked_arrow(path, source):
+        yield validated(path, batch, kind)
+
+
+def validated(path: Path, batch: pa.RecordBatch, kind: str | None = None) -> pa.RecordBatch:
+    """The batch, whose values can be read: an offset out of bounds would end the process.
+
+    A shard of ours has the columns of its kind. Raises ToolkitError.
+    """
+    found = kind_of(batch.schema)
+    wanted = SCHEMAS.get(kind or found or "")
+    try:
+        batch.validate(full=True)
+        if kind not in (None, found):
+            raise pa.ArrowInvalid(f"its schema is not that of {kind} shards")
+        if wanted is not None and batch.select(wanted.names).schema != wanted:
+            raise pa.ArrowInvalid(f"its columns are not those of {found} shards")
+    except (pa.ArrowException, KeyError) as fault:
+        raise ToolkitError(f"{path}: damaged: {fault}", "copy it again, or write it again") from fault
+    return batch
+
+
+def unchecked_arrow(path: Path, source: pa.NativeFile) -> Iterator[pa.RecordBatch]:
+    """As `open_arrow`, for counting rows and passing batches over: no value may be read before `validated`."""
     try:
         try:
             reader = pa.ipc.open_file(source)
-        except pa.ArrowInvalid:
+        except pa.ArrowException:
             source.seek(0)
             yield from pa.ipc.open_stream(source)
             return
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
-    except (pa.ArrowInvalid, OSError) as fault:
+    except ARROW_FAULTS as fault:
         raise ToolkitError(f"{path}: not a whole Arrow file: {fault}", "is the copy complete?") from fault
 
 

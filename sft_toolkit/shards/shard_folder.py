@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
-from sft_toolkit.shards.writer import checksum
+from sft_toolkit.shards.writer import require_checksum
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"
+_Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 def is_shard_folder(path: Path) -> bool:
@@ -47,12 +50,12 @@ class ShardFolder:
     def verify(self, shards: Iterable[int]) -> None:
         """Raise ToolkitError where the bytes of one of these shards are not those that were written."""
         for number in shards:
-            path = self.paths[number]
-            if checksum(path) != self.manifest["shards"][number]["blake2b"]:
-                raise ToolkitError(
-                    f"{path}: damaged: its bytes do not match the checksum in the manifest",
-                    "copy it again, or write the folder again",
-                )
+            require_checksum(self.paths[number], self.manifest["shards"][number]["blake2b"])
+
+    def checksums(self) -> Iterator[tuple[Path, str]]:
+        """Each shard file and the checksum that was written of it."""
+        for path, shard in zip(self.paths, self.manifest["shards"], strict=True):
+            yield path, shard["blake2b"]
 
     def _read_manifest(self) -> dict[str, Any]:
         path = self.path / MANIFEST
@@ -64,12 +67,19 @@ class ShardFolder:
             manifest = decode(path.read_bytes())
             version = manifest["schema_version"]
         except (ValueError, KeyError, TypeError) as fault:
-            raise ToolkitError(f"{path}: not a manifest of this tool: {fault}") from fault
+            raise _no_manifest(path, fault) from fault
         if version != SCHEMA_VERSION:
             raise ToolkitError(
                 f"{path}: schema version {version}, this tool reads {SCHEMA_VERSION}",
                 "write the shards again with this version",
             )
+        try:
+            stated = msgspec.convert(manifest, _Stated)
+        except msgspec.ValidationError as fault:
+            raise _no_manifest(path, fault) from fault
+        for shard in stated.shards:
+            if not is_plain_name(shard.name):
+                raise _no_manifest(path, f"{shard.name!r} is not the name of a file beside it")
         return manifest
 
     def _checked(self, shard: dict[str, Any]) -> Path:
@@ -77,6 +87,30 @@ class ShardFolder:
         if not path.is_file() or path.stat().st_size != shard["bytes"]:
             raise ToolkitError(f"{path}: missing or cut, its manifest says {shard['bytes']} bytes", "copy it again")
         return path
+
+
+class _StatedShard(msgspec.Struct):
+    name: str
+    rows: _Count
+    tokens: _Count
+    bytes: _Count
+    blake2b: str
+
+
+class _Stated(msgspec.Struct):
+    """What readers depend on in a manifest."""
+
+    schema: Literal["records", "tokens", "packed"]
+    shards: list[_StatedShard]
+
+
+def is_plain_name(name: Any) -> bool:
+    """True for the name of a file in a folder: no part of a path, and nothing that leads out of it."""
+    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+
+
+def _no_manifest(path: Path, fault: Any) -> ToolkitError:
+    return ToolkitError(f"{path}: not a manifest of this tool: {fault}", "write the folder again")
 
 
 def rendering_of(folders: Sequence[ShardFolder]) -> dict[str, Any]:

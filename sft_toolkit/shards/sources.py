@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ import xxhash
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.atomic import explained
-from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_arrow, open_parquet
-from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder
+from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_parquet, unchecked_arrow
+from sft_toolkit.shards.shard_folder import MANIFEST, ShardFolder, is_plain_name, is_shard_folder
 
 STDIN = "-"
 _STDIN_SHOWN = "<stdin>"
@@ -58,13 +59,15 @@ class Block:
 class Source:
     """INPUT arguments, resolved: files, globs, folders, `hf:NAME[:SPLIT]` or `-`.
 
-    `stdin_copy` holds what standard input held, where a pass before this one has read it. Raises UsageError for an
-    input that does not exist or is of no known kind.
+    `stdin_copy` holds what standard input held, where a pass before this one has read it. With `checksums`, whoever
+    reads the first row of a shard compares its bytes with its folder's manifest. Raises UsageError for an input that
+    does not exist or is of no known kind.
     """
 
-    def __init__(self, inputs: list[str], stdin_copy: Path | None = None) -> None:
+    def __init__(self, inputs: list[str], stdin_copy: Path | None = None, *, checksums: bool = False) -> None:
         self.inputs = [path for given in inputs for path in _resolve(given)]
         self._stdin_copy = stdin_copy
+        self._checksums = checksums
 
     @property
     def repeatable(self) -> bool:
@@ -95,7 +98,14 @@ class Source:
     def _segments(self, name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
         if name == STDIN and self._stdin_copy is not None:
             return _line_ranges(self._stdin_copy, _STDIN_SHOWN, remaining)
-        return _segments(name, remaining, spool)
+        return _segments(name, remaining, spool, self._written.get(name))
+
+    @cached_property
+    def _written(self) -> dict[str, str]:
+        """Checksums of the shards among the inputs, where they are to be compared."""
+        parents = {Path(name).parent for name in self.inputs if Path(name).suffix == ".arrow"}
+        folders = [ShardFolder(path) for path in parents if self._checksums and (path / MANIFEST).is_file()]
+        return {str(path): written for folder in folders for path, written in folder.checksums()}
 
     def fingerprints(self) -> list[dict[str, Any]]:
         """What identifies each input: enough to tell that it changed, without reading all of it."""
@@ -120,9 +130,11 @@ def _resolve_folder(path: Path) -> list[str]:
     if is_shard_folder(path):
         return [str(shard) for shard in ShardFolder(path).paths]
     if files := _fact_of_datasets(path / "state.json", "_data_files"):
-        return [str(path / entry["filename"]) for entry in files]
+        return [str(path / _plain_name(path / "state.json", entry)) for entry in files]
     if splits := _fact_of_datasets(path / "dataset_dict.json", "splits"):
-        raise UsageError(f"{path}: holds several splits", f"name the folder of one of them: {', '.join(splits)}")
+        raise UsageError(
+            f"{path}: holds several splits", f"name the folder of one of them: {', '.join(map(str, splits))}"
+        )
     found = sorted(str(file) for file in path.iterdir() if _kind_suffix(file.name) in (*_LINES, *_TABLES))
     if not found:
         raise UsageError(f"{path}: holds no JSONL, Parquet or Arrow files")
@@ -139,6 +151,14 @@ def _fact_of_datasets(path: Path, key: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def _plain_name(path: Path, entry: Any) -> str:
+    """The name of a data file beside `path`. Raises ToolkitError for anything else, such as a place elsewhere."""
+    name = entry.get("filename") if isinstance(entry, dict) else None
+    if not is_plain_name(name):
+        raise ToolkitError(f"{path}: {name if name is not None else entry!r} is not the name of a file beside it")
+    return str(name)
+
+
 def _known_kind(name: str) -> str:
     if _kind_suffix(name) not in (*_LINES, *_TABLES):
         raise UsageError(f"{name}: unknown kind of file", "known: .jsonl, .jsonl.gz, .jsonl.zst, .parquet, .arrow")
@@ -153,7 +173,7 @@ def _kind_suffix(name: str) -> str:
     return Path(name).suffix
 
 
-def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
+def _segments(name: str, remaining: Remaining, spool: Path, checksum: str | None) -> Iterator[Segment]:
     path = Path(name)
     if name == STDIN:
         return _spooled(_STDIN_SHOWN, _chunks(sys.stdin.buffer), remaining, spool)
@@ -162,7 +182,7 @@ def _segments(name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]
     if path.suffix in _COMPRESSED:
         return _spooled(name, _decompressed(path), remaining, spool)
     if path.suffix in _TABLES:
-        return _table_ranges(path, remaining)
+        return _table_ranges(path, remaining, checksum)
     return _line_ranges(path, name, remaining)
 
 
@@ -258,11 +278,11 @@ def _hub_lines(name: str) -> Iterator[bytes]:
         yield encode(row) + b"\n"
 
 
-def _table_ranges(path: Path, remaining: Remaining) -> Iterator[Segment]:
+def _table_ranges(path: Path, remaining: Remaining, checksum: str | None) -> Iterator[Segment]:
     rows, first = table_rows(path), 0
     while first < rows:
         count = min(remaining(), rows - first)
-        yield TableRange(path, first, count)
+        yield TableRange(path, first, count, checksum)
         first += count
 
 
@@ -272,7 +292,7 @@ def table_rows(path: Path) -> int:
         with open_parquet(path) as file:
             return int(file.metadata.num_rows)
     with pa.memory_map(str(path)) as source:
-        return sum(batch.num_rows for batch in open_arrow(path, source))
+        return sum(batch.num_rows for batch in unchecked_arrow(path, source))
 
 
 def _fingerprint(name: str) -> dict[str, Any]:

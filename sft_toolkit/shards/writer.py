@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sft_toolkit.errors import ToolkitError
 from sft_toolkit.shards.atomic import atomic_path
 from sft_toolkit.shards.schemas import record_batch
 
@@ -90,6 +91,15 @@ def checksum(path: Path) -> str:
     """blake2b of a file's bytes, as hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+def require_checksum(path: Path, written: str) -> None:
+    """Raise ToolkitError where the bytes of a file are not those that were `written`."""
+    if checksum(path) != written:
+        raise ToolkitError(
+            f"{path}: damaged: its bytes do not match the checksum in the manifest",
+            "copy it again, or write the folder again",
+        )
 
 
 def _size(value: Any) -> int:

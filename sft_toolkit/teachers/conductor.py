@@ -157,7 +157,8 @@ class Conductor:
     def _blocks(self, spool: Path) -> list[Block]:
         """The blocks of this part of an array job, as the stage will see them."""
         index, count = self._run.part
-        blocks = Source(self._run.inputs, self._run.stdin_copy).blocks(self._run.rows_per_shard, spool)
+        source = Source(self._run.inputs, self._run.stdin_copy, checksums=self._run.checksums)
+        blocks = source.blocks(self._run.rows_per_shard, spool)
         return [block for block in blocks if block.index % count == index]
 
     def _any_missing(self, blocks: list[Block], replies: Replies) -> bool:

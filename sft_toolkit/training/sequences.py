@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers import FILLER
 from sft_toolkit.shards.packed_index import PackedIndex, read_index
+from sft_toolkit.shards.segments import ARROW_FAULTS, validated
 from sft_toolkit.shards.shard_folder import ShardFolder
 
 
@@ -100,8 +101,9 @@ class _MappedShard:
     def _batches(self) -> list[pa.RecordBatch]:
         try:
             reader = pa.ipc.open_file(pa.memory_map(str(self.path)))
-            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
-        except (pa.ArrowInvalid, OSError) as fault:
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+            return [validated(self.path, batch, "packed") for batch in batches]
+        except ARROW_FAULTS as fault:
             raise _damaged(self.path, str(fault)) from fault
 
     @cached_property

@@ -96,6 +96,7 @@ def _table_ranges(block: Block) -> Iterator[TableRange]:
 
 def _batches(block: Block) -> Iterator[pa.RecordBatch]:
     for segment in _table_ranges(block):
+        segment.require_intact()
         yield from arrow_batches(segment)
 
 

@@ -16,6 +16,7 @@ from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.shards.documents import DOCUMENT, ScannedBatch, scan
 from sft_toolkit.shards.output import OutputFolder
+from sft_toolkit.shards.writer import require_checksum
 from sft_toolkit.stage import Counters, Rejection
 
 TOO_LONG, EMPTY, NO_TRAINED_TOKENS, TRUNCATED = "overlong", "empty", "no_trained_tokens", "truncated"
@@ -39,15 +40,18 @@ class Corpus:
     counters: Counters
 
 
-def scan_shards(paths: list[Path], options: ScanOptions, folder: OutputFolder | None, run: RunOptions) -> Corpus:
-    """Scan token shards; what is rejected is listed in `folder`, if there is one.
+def scan_shards(
+    shards: list[tuple[Path, str]], options: ScanOptions, folder: OutputFolder | None, run: RunOptions
+) -> Corpus:
+    """Scan token shards, each with its checksum; what is rejected is listed in `folder`, if there is one.
 
     Raises RecordError for an over-long document, naming it, where that is the user's choice.
     """
     parts: list[NDArray[np.void]] = []
     codes: dict[str, int] = {}
     counters = Counters()
-    for found in run.drive(enumerate(paths), partial(_scan_shard, options, folder, run.quarantine)):
+    known = [(path, written if run.checksums else None) for path, written in shards]
+    for found in run.drive(enumerate(known), partial(_scan_shard, options, folder, run.quarantine)):
         _recode(found.documents, found.datasets, codes)
         parts.append(found.documents)
         counters.add(found.counters)
@@ -84,9 +88,14 @@ def length_when_cut(loss_mask: NDArray[np.bool_], capacity: int) -> int:
 
 
 def _scan_shard(
-    options: ScanOptions, folder: OutputFolder | None, quarantine: bool, numbered: tuple[int, Path]
+    options: ScanOptions,
+    folder: OutputFolder | None,
+    quarantine: bool,
+    numbered: tuple[int, tuple[Path, str | None]],
 ) -> Corpus:
-    number, path = numbered
+    number, (path, written) = numbered
+    if written is not None:
+        require_checksum(path, written)
     codes: dict[str, int] = {}
     parts = [np.empty(0, DOCUMENT)]
     policy = _Policy(options, path, quarantine)

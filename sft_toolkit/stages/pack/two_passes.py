@@ -150,13 +150,13 @@ class _Packing(FolderWork[SequenceBlock]):
 def _first_pass(
     inputs: list[ShardFolder], options: PackOptions, folder: OutputFolder | None, run: RunOptions
 ) -> _Planned:
-    paths = [path for source in inputs for path in source.paths]
+    shards = [shard for source in inputs for shard in source.checksums()]
     few = sum(source.rows for source in inputs) < _WORTH_A_POOL
-    corpus = scan_shards(paths, options.scan, folder, replace(run, workers=1) if few else run)
+    corpus = scan_shards(shards, options.scan, folder, replace(run, workers=1) if few else run)
     documents = corpus.documents
     if not len(documents):
         raise ToolkitError(f"{', '.join(run.inputs)}: no document is left to pack", _why_not(corpus.counters))
-    reader = DocumentReader(tuple(paths))
+    reader = DocumentReader(tuple(path for path, _ in shards))
     order = shuffled(documents, reader.name) if options.shuffle else np.arange(len(documents))
     packing = options.pack(documents["length"][order])
     return _Planned(corpus, Packing(order[packing.documents], packing.offsets), reader)

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
-from sft_toolkit.json_text import decode
+from sft_toolkit.json_text import decode, encode
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.shards.documents import DOCUMENT
 from sft_toolkit.shards.packed_index import read_index
 from sft_toolkit.shards.shard_folder import ShardFolder
+from sft_toolkit.shards.writer import checksum
 from sft_toolkit.stages.pack.scan import length_when_cut, shuffled
 from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
 from tests.token_shards import Document, random_documents, write_token_folder
@@ -320,7 +321,7 @@ def test_compressed_shards_are_refused(tmp_path: Path) -> None:
     table = pa.ipc.open_file(path).read_all()
     with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as sink:
         sink.write(table)
-    _accept_size(folder, path)
+    _accept(folder, path)
     with pytest.raises(ToolkitError, match=r"part-00000\.arrow: compressed"):
         pack(folder, tmp_path / "P")
 
@@ -332,12 +333,14 @@ def test_a_length_that_is_not_that_of_the_tokens_is_refused(tmp_path: Path) -> N
     table = table.set_column(5, table.schema.field("length"), pa.array([2], pa.int32()))
     with pa.ipc.new_file(path, table.schema) as sink:
         sink.write(table)
-    _accept_size(folder, path)
+    _accept(folder, path)
     with pytest.raises(ToolkitError, match="record 'odd' has 3 tokens, but length says 2"):
         pack(folder, tmp_path / "P")
 
 
-def _accept_size(folder: Path, path: Path) -> None:
+def _accept(folder: Path, path: Path) -> None:
+    """Let the manifest know a folder's only shard as it is now."""
     manifest = folder / "manifest.json"
-    before = decode(manifest.read_bytes())["shards"][0]["bytes"]
-    manifest.write_text(manifest.read_text().replace(f'"bytes":{before}', f'"bytes":{path.stat().st_size}'))
+    content = decode(manifest.read_bytes())
+    content["shards"][0] |= {"bytes": path.stat().st_size, "blake2b": checksum(path)}
+    manifest.write_bytes(encode(content))
