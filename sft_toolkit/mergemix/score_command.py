@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, ClassVar, Protocol
 
@@ -19,6 +21,11 @@ Scores = dict[str, float]
 """By metric; a command that prints one number has the one metric `score`."""
 
 ONLY, LOSS = "score", "loss"
+MODEL_VARIABLE = "KOLIBRI_SFT_MODEL"
+"""Holds the model's folder in the environment of the command: what a shell's text can use as "$KOLIBRI_SFT_MODEL"."""
+
+_KEPT_FROM_COMMANDS = "KOLIBRI_SFT_API_KEY"
+_SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "fish")
 _TAIL = 65_536
 """Bytes of output that are looked at."""
 
@@ -38,7 +45,10 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class ScoreCommand:
-    """`template` is split like a shell's words, but no shell runs it; {model} stands for the folder. Seconds to run."""
+    """`template` is split like a shell's words, but no shell runs it; {model} stands for the folder. Seconds to run.
+
+    The environment variable MODEL_VARIABLE holds the folder too, and a teacher's API key is not handed on.
+    """
 
     template: str
     timeout: float | None = None
@@ -49,8 +59,14 @@ class ScoreCommand:
             words = shlex.split(self.template)
         except ValueError as error:
             raise UsageError(f"the score command cannot be split into words: {error}") from error
-        if not any("{model}" in word for word in words):
+        if not any("{model}" in word or MODEL_VARIABLE in word for word in words):
             raise UsageError(f"the score command does not name the model: {self.template}", "put {model} where it goes")
+        if words[0].rpartition("/")[2] in _SHELLS and any("{model}" in text for text in _shell_texts(words)):
+            raise UsageError(
+                f"the score command puts {{model}} into the text of a shell, which would run a folder's name: "
+                f"{self.template}",
+                f'write "${MODEL_VARIABLE}" in its place',
+            )
 
     @property
     def name(self) -> str:
@@ -61,16 +77,24 @@ class ScoreCommand:
         words = [word.replace("{model}", str(model)) for word in shlex.split(self.template)]
         shown = shlex.join(words)
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as talk:
-            code = self._run(words, shown, output, talk)
+            code = self._run(words, model, output, talk)
             if code:
                 ended = f"exit code {code}" if code > 0 else signal.Signals(-code).name
                 raise ToolkitError(f"score command failed ({ended}): {shown}: {_last_line(talk) or 'it said nothing'}")
             return parse_scores(_last_line(output), shown)
 
-    def _run(self, words: list[str], shown: str, output: IO[bytes], talk: IO[bytes]) -> int:
+    def _run(self, words: list[str], model: Path, output: IO[bytes], talk: IO[bytes]) -> int:
+        shown = shlex.join(words)
+        environment = {name: value for name, value in os.environ.items() if name != _KEPT_FROM_COMMANDS}
+        environment[MODEL_VARIABLE] = str(model)
         try:
             process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=output, stderr=talk, start_new_session=True
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=talk,
+                env=environment,
+                start_new_session=True,
             )
         except OSError as error:
             raise UsageError(f"score command cannot start: {shown}: {error.strerror}") from error
@@ -107,6 +131,11 @@ def metric_of(scores: Mapping[str, float], metric: str | None) -> float:
     if name not in scores:
         raise UsageError(f"no metric {name} among {', '.join(sorted(scores))}", "choose one with `metric`")
     return scores[name]
+
+
+def _shell_texts(words: list[str]) -> list[str]:
+    """What a shell reads as a program: the word after an option such as -c or -lc."""
+    return [text for option, text in pairwise(words) if re.fullmatch(r"-[a-z]*c", option)]
 
 
 def _number(value: object) -> float:

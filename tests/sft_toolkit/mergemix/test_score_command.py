@@ -105,3 +105,24 @@ def test_the_metric_is_the_one_named_else_the_only_one_else_score() -> None:
         metric_of({"math": 0.5, "code": 0.25}, None)
     with pytest.raises(UsageError, match="no metric law among math"):
         metric_of({"math": 0.5}, "law")
+
+
+@pytest.mark.parametrize("shell", ["sh -c", "/bin/bash -lc", "bash --norc -c"])
+def test_a_folder_name_never_becomes_the_text_of_a_shell(shell: str) -> None:
+    with pytest.raises(UsageError, match="text of a shell") as refused:
+        ScoreCommand(f"{shell} 'evaluate {{model}}'")
+    assert '"$KOLIBRI_SFT_MODEL"' in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("template", ["sh -c 'cat \"$KOLIBRI_SFT_MODEL\"/score'", "sh -c 'cat \"$0\"/score' {model}"])
+def test_a_shell_gets_the_folder_as_a_variable_or_an_argument(tmp_path: Path, template: str) -> None:
+    folder = tmp_path / "a; touch X; b"
+    folder.mkdir()
+    (folder / "score").write_text("0.5\n")
+    assert ScoreCommand(template).run(folder) == {"score": 0.5}
+
+
+def test_the_key_of_a_teacher_is_kept_from_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOLIBRI_SFT_API_KEY", "secret")
+    code = "import os; print(int('KOLIBRI_SFT_API_KEY' in os.environ), end=''); print('.5')"
+    assert python(code).run(tmp_path) == {"score": 0.5}
