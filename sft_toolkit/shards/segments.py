@@ -21,6 +21,7 @@ MAX_LINE_BYTES = 64 << 20
 ARROW_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 """What reading a damaged Arrow or Parquet file may raise."""
 _TABLE_BATCH_ROWS = 256
+_READ_BYTES = 1 << 18
 _SHOWN_OF_A_BAD_LINE = 1000
 _INCOMPLETE = "is the download complete?"
 
@@ -42,7 +43,7 @@ class Row:
 class Segment(Protocol):
     @property
     def rows(self) -> int:
-        """How many rows it holds; for JSONL, lines, blank ones included."""
+        """How many rows it holds; for JSONL, lines that are not empty."""
 
     def read(self) -> Iterator[Row]:
         """Yield the rows in order, one at a time."""
@@ -66,7 +67,7 @@ class LineRange:
 
     def read(self) -> Iterator[Row]:
         """Blank lines are passed over; a line that is too long or no JSON becomes a row with an error."""
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=_READ_BYTES) as file:
             file.seek(self.offset)
             end = self.offset + self.length
             number = self.first_line
@@ -77,7 +78,21 @@ class LineRange:
                     yield _too_long(origin, line, len(line) + _skip_line(file))
                 elif not line.isspace():
                     yield _decode_line(origin, line, self.padded)
+                else:
+                    number += _skip_blank_lines(file, end)
                 number += 1
+
+
+def _skip_blank_lines(file: Any, end: int) -> int:
+    """Pass over the empty lines up to one with content, or to `end`; returns how many. One look takes a buffer full."""
+    skipped = 0
+    while ahead := file.peek()[: end - file.tell()]:
+        blank = ahead[: len(ahead) - len(ahead.lstrip(b"\r\n"))]
+        file.read(len(blank))
+        skipped += blank.count(b"\n")
+        if len(blank) < len(ahead):
+            break
+    return skipped
 
 
 def _skip_line(file: Any) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import xxhash
+from numpy.typing import NDArray
 
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
@@ -30,6 +31,7 @@ _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _SCAN_BYTES = 8 << 20
 _COPY_BYTES = 1 << 20
 _ENDS_OF_A_FILE = 64 << 10
+_LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
 Remaining = Callable[[], int]
 
@@ -186,24 +188,50 @@ def _segments(name: str, remaining: Remaining, spool: Path, checksum: str | None
     return _line_ranges(path, name, remaining)
 
 
+class _LineScan:
+    """Finds the lines of a stream that comes in chunks, and which of them are rows: blank lines are none."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        """Bytes of the line that the last chunk left without its end."""
+        self._last = 0
+
+    @property
+    def within_a_line(self) -> bool:
+        return self._open > 0
+
+    def lines(self, chunk: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per line that ends in this chunk, where it ends and how many rows there are up to it: int64[n] both."""
+        given = np.frombuffer(chunk, np.uint8)
+        ends = 1 + np.flatnonzero(given == _LINE_FEED)
+        lengths = np.diff(ends, prepend=-self._open)
+        is_row = lengths > 1
+        short = np.flatnonzero(lengths == 2)
+        is_row[short] = np.where(ends[short] > 1, given[ends[short] - 2], self._last) != _CARRIAGE_RETURN
+        self._open = len(chunk) - int(ends[-1]) if len(ends) else self._open + len(chunk)
+        self._last = chunk[-1]
+        return ends, np.cumsum(is_row)
+
+
 def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Segment]:
-    start, first_line, pending = 0, 1, 0
-    position, after_newline = 0, 0
+    scan, position = _LineScan(), 0
+    start, first_line, lines, rows = 0, 1, 0, 0
     with path.open("rb") as file:
         while chunk := file.read(_SCAN_BYTES):
-            ends = position + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
+            ends, counted = scan.lines(chunk)
+            lines_taken, rows_taken = 0, 0
+            while len(counted) and counted[-1] - rows_taken >= (needed := remaining() - rows):
+                place = int(np.searchsorted(counted, rows_taken + needed))
+                end = position + int(ends[place])
+                yield LineRange(path, shown_as, start, end - start, first_line, rows + needed)
+                first_line += lines + place + 1 - lines_taken
+                lines_taken, rows_taken = place + 1, rows_taken + needed
+                start, lines, rows = end, 0, 0
+            lines += len(ends) - lines_taken
+            rows += int(counted[-1]) - rows_taken if len(counted) else 0
             position += len(chunk)
-            taken = 0
-            while len(ends) - taken >= (needed := remaining() - pending):
-                taken += needed
-                end, rows = int(ends[taken - 1]), pending + needed
-                yield LineRange(path, shown_as, start, end - start, first_line, rows)
-                start, first_line, pending = end, first_line + rows, 0
-            pending += len(ends) - taken
-            after_newline = int(ends[-1]) if len(ends) else after_newline
-    pending += position > after_newline
-    if pending:
-        yield LineRange(path, shown_as, start, position - start, first_line, pending)
+    if rows := rows + scan.within_a_line:
+        yield LineRange(path, shown_as, start, position - start, first_line, rows)
 
 
 def _spooled(
@@ -211,29 +239,41 @@ def _spooled(
 ) -> Iterator[Segment]:
     first_line, rest = 1, b""
     while True:
-        path, rows, rest = _copy_lines(rest, chunks, remaining(), spool)
-        if not rows:
+        copied = _copy_lines(rest, chunks, remaining(), spool)
+        path, rest = copied.path, copied.rest
+        if not copied.rows:
             path.unlink()
             return
-        yield LineRange(path, shown_as, 0, path.stat().st_size, first_line, rows, temporary=True, padded=padded)
-        first_line += rows
+        size = path.stat().st_size
+        yield LineRange(path, shown_as, 0, size, first_line, copied.rows, temporary=True, padded=padded)
+        first_line += copied.lines
 
 
-def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> tuple[Path, int, bytes]:
-    """Copy up to `limit` lines to a new file; returns (its path, lines, what was read past them)."""
-    rows, torn = 0, False
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """Lines in a file of their own, the rows among them, and what was read past them."""
+
+    path: Path
+    lines: int
+    rows: int
+    rest: bytes
+
+
+def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> _Copied:
+    """Copy lines to a new file, up to the one that is row number `limit`."""
+    scan, lines, rows = _LineScan(), 0, 0
     with tempfile.NamedTemporaryFile(dir=spool, prefix="kolibri-sft-", suffix=".jsonl", delete=False) as copy:
         path = Path(copy.name)
         for chunk in itertools.chain([rest] if rest else [], chunks):
-            ends = 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n"))
-            if len(ends) >= limit - rows:
-                cut = int(ends[limit - rows - 1])
-                copy.write(chunk[:cut])
-                return path, limit, chunk[cut:]
+            ends, counted = scan.lines(chunk)
+            if len(counted) and counted[-1] >= limit - rows:
+                place = int(np.searchsorted(counted, limit - rows))
+                copy.write(chunk[: ends[place]])
+                return _Copied(path, lines + place + 1, limit, chunk[ends[place] :])
             copy.write(chunk)
-            rows += len(ends)
-            torn = not chunk.endswith(b"\n")
-    return path, rows + torn, b""
+            lines += len(ends)
+            rows += int(counted[-1]) if len(counted) else 0
+    return _Copied(path, lines + scan.within_a_line, rows + scan.within_a_line, b"")
 
 
 def _chunks(file: Any) -> Iterator[bytes]:
@@ -258,7 +298,7 @@ def _decompressed(path: Path) -> Iterator[bytes]:
 def copy_stdin(folder: Path, rows: int = sys.maxsize) -> Path:
     """Copy standard input, or its first `rows`, to a file in `folder`, for a Source to read more than once."""
     try:
-        return _copy_lines(b"", _chunks(sys.stdin.buffer), rows, folder)[0]
+        return _copy_lines(b"", _chunks(sys.stdin.buffer), rows, folder).path
     except OSError as fault:
         raise explained(fault, folder) from fault
 

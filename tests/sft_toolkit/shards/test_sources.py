@@ -150,9 +150,34 @@ def test_blocks_do_not_hang_on_how_rows_are_split_into_files(
 
 
 def test_a_row_reports_its_file_and_line_also_after_blank_lines_and_in_later_blocks(tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "x.jsonl", ["\n", LINES[0], "  \n", LINES[1], LINES[2]])
+    path = write_lines(tmp_path / "x.jsonl", ["\n", LINES[0], "  \n", LINES[1], "\r\n\n", LINES[2]])
     blocks = [[row.origin for row in block.read()] for block in Source([path]).blocks(3, tmp_path)]
-    assert blocks == [[f"{path}:2"], [f"{path}:4", f"{path}:5"]]
+    assert blocks == [[f"{path}:2", f"{path}:4"], [f"{path}:7"]]
+
+
+def test_empty_lines_are_no_rows_however_they_come_and_cost_next_to_nothing(tmp_path: Path) -> None:
+    text = "".join(line + "\n" * (count * 700) + "\r\n" * (count % 3) for count, line in enumerate(LINES)).encode()
+    (tmp_path / "x.jsonl").write_bytes(text)
+    (tmp_path / "y.jsonl.gz").write_bytes(gzip.compress(text))
+    for name in ("x.jsonl", "y.jsonl.gz"):
+        spool = tmp_path / f"spool of {name}"
+        spool.mkdir()
+        found = [list(block.read()) for block in Source([str(tmp_path / name)]).blocks(10, spool)]
+        assert [[row.record for row in rows] for rows in found] == expected_blocks(10)
+        numbers = [line for line, row in enumerate(text.split(b"\n"), 1) if row.strip()]
+        assert [row.origin.rpartition(":")[2] for rows in found for row in rows] == [str(number) for number in numbers]
+        assert len(list(spool.iterdir())) == (3 if name.endswith(".gz") else 0)
+
+
+def test_fifty_million_empty_lines_are_one_file_and_few_looks(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl.gz"
+    empty = gzip.compress(b"\n" * 10_000_000)
+    path.write_bytes(empty * 3 + gzip.compress(b'{"a": 1}\n') + empty * 2)
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    blocks = list(Source([str(path)]).blocks(512, spool))
+    assert [(row.origin, row.record) for block in blocks for row in block.read()] == [(f"{path}:30000001", {"a": 1})]
+    assert len(list(spool.iterdir())) == 1
 
 
 def test_a_compressed_row_reports_the_line_of_its_own_file(tmp_path: Path) -> None:
