@@ -38,7 +38,7 @@ def stats(
 ) -> None:
     """Say what each data set holds: records, tokens, loss, reasoning, efforts, difficulties, masks, languages.
 
-    INPUT are records, token shards or packed shards; records and token shards given together make one table of both.
+    INPUT are records, token shards or packed shards; records given with either make one table of both.
     """
     from sft_toolkit.json_text import encode_text
     from sft_toolkit.reporting.stats import collect
@@ -82,7 +82,7 @@ def _print_tables(found: Statistics) -> None:
     header = ["data set", *(name.replace("_", " ") for name in sizes)]
     _print("data sets", header, [[row["dataset"], *(row.get(name) for name in sizes)] for row in rows])
     if found.packed:
-        print(f"{found.packed['sequences']:,} sequences; of documents and loss, packed shards know the sum alone")
+        print(f"{found.packed['sequences']:,} sequences")
     if found.records:
         _print_reasoning(found.unit, rows)
     for name, title in (("efforts", "exchanges by effort"), ("document_efforts", "documents by effort")):

@@ -86,13 +86,13 @@ def of_records(counts: DataSetCounts) -> dict[str, Any]:
     }
 
 
-def of_documents(counts: DataSetCounts) -> dict[str, Any]:
-    """What token shards hold, by column."""
+def of_documents(counts: DataSetCounts, *, labelled: bool) -> dict[str, Any]:
+    """What token shards hold, by column, or packed shards, whose documents are not `labelled`."""
     return {
         "documents": counts.documents,
         "tokens": counts.tokens,
         "loss_tokens": counts.loss_tokens,
-        "document_efforts": _sorted(counts.efforts),
+        **({"document_efforts": _sorted(counts.efforts)} if labelled else {}),
     }
 
 

@@ -1,7 +1,7 @@
 """`stats`: what each data set holds, from records, token shards or packed shards, or from records and tokens together.
 
-Records say exchanges, reasoning and labels; token shards say tokens and loss; given both, a row holds both. Packed
-shards know the data sets of their tokens, and of loss the sum alone.
+Records say exchanges, reasoning and labels; token and packed shards say documents, tokens and loss; records given with
+either make rows of both. Packed shards know no labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOKENS, CHARACTERS = "tokens", "characters"
 class Statistics:
     """`documents` are counts of token or packed shards, `records` of records; both empty where none was given.
 
-    `unit`: of reasoning lengths. `packed`: sums of packed shards, which alone know of sequences. `counters`: which
+    `unit`: of reasoning lengths. `packed`: what packed shards alone know, sequences. `counters`: which
     records were read and rejected.
     """
 
@@ -63,13 +63,8 @@ class Statistics:
         """The columns of one data set, or of all where it is None."""
         return {
             **(of_records(_one(self.records, dataset)) if self.records else {}),
-            **(self._document_columns(_one(self.documents, dataset), dataset) if self.documents else {}),
+            **(of_documents(_one(self.documents, dataset), labelled=not self.packed) if self.documents else {}),
         }
-
-    def _document_columns(self, counts: DataSetCounts, dataset: str | None) -> dict[str, Any]:
-        if not self.packed:
-            return of_documents(counts)
-        return {"tokens": counts.tokens}
 
 
 def collect(run: RunOptions, tokenizer: Path | None) -> Statistics:
@@ -179,8 +174,9 @@ _COLUMNS = {"dataset": pl.String, "effort": pl.String, **dict.fromkeys(_SUMMED, 
 
 def _add_packed(found: Statistics, folder: ShardFolder) -> None:
     index = read_index(folder.path)
-    by_code = np.bincount(index.mix.datasets, weights=index.mix.tokens, minlength=len(index.datasets))
-    for name, tokens in zip(index.datasets, by_code, strict=True):
-        found.documents.setdefault(name or UNNAMED, DataSetCounts()).tokens += int(tokens)
-    sums = {name: int(getattr(index, name).sum()) for name in ("documents", "tokens", "loss_tokens")}
-    found.packed = dict(Counter(found.packed) + Counter({"sequences": len(index.tokens), **sums}))
+    parts = (index.shares.documents, index.mix.tokens, index.shares.loss_tokens)
+    by_code = [np.bincount(index.mix.datasets, weights=part, minlength=len(index.datasets)) for part in parts]
+    for name, documents, tokens, loss_tokens in zip(index.datasets, *by_code, strict=True):
+        counts = DataSetCounts(documents=int(documents), tokens=int(tokens), loss_tokens=int(loss_tokens))
+        found.documents.setdefault(name or UNNAMED, DataSetCounts()).add(counts)
+    found.packed["sequences"] = found.packed.get("sequences", 0) + len(index.tokens)

@@ -22,7 +22,8 @@ from sft_toolkit.shards.segments import open_arrow
 _OPEN_FILES = 256
 
 # file: index into the list of shards; tokens_at, name_at: byte offsets, mask_at: a bit offset in that file;
-# length: tokens, the first ones where fewer are kept; dataset: a code; key: what shuffling sorts by
+# length: tokens, the first ones where fewer are kept; loss_tokens: those of them that carry loss; dataset: a code;
+# key: what shuffling sorts by
 DOCUMENT = np.dtype(
     [
         ("file", np.int32),
@@ -32,6 +33,7 @@ DOCUMENT = np.dtype(
         ("name_at", np.int64),
         ("name_bytes", np.int32),
         ("length", np.int32),
+        ("loss_tokens", np.int32),
         ("key", np.uint64),
     ]
 )
@@ -92,6 +94,7 @@ def _scan_batch(path: Path, file: int, batch: pa.RecordBatch, located: _Located)
     documents["file"] = file
     documents["dataset"] = datasets.indices.to_numpy()
     documents["length"] = lengths
+    documents["loss_tokens"] = batch.column("loss_tokens").to_numpy()
 
     def loss_mask(row: int) -> NDArray[np.bool_]:
         part = mask.values.slice(int(mask_bounds[row]), int(lengths[row]))

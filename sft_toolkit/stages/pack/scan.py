@@ -151,10 +151,11 @@ class _Policy:
             )
         if self._overlong != "truncate":
             return self._reject(batch, row, TOO_LONG, too_long)
-        kept = length_when_cut(batch.loss_mask(row), self._capacity)
+        loss_mask = batch.loss_mask(row)
+        kept = length_when_cut(loss_mask, self._capacity)
         if not kept:
             return self._reject(batch, row, NO_TRAINED_TOKENS, f"{too_long}; no trained turn of it fits whole")
-        document["length"] = kept
+        document["length"], document["loss_tokens"] = kept, np.count_nonzero(loss_mask[:kept])
         self.counters.notes[TRUNCATED] += 1
         return True
 

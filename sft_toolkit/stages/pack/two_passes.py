@@ -27,7 +27,7 @@ from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options
 from sft_toolkit.shards.documents import DocumentReader
 from sft_toolkit.shards.output import OutputFolder
-from sft_toolkit.shards.packed_index import INDEX, write_index
+from sft_toolkit.shards.packed_index import INDEX, DataSetShares, write_index
 from sft_toolkit.shards.shard_folder import ShardFolder, rendering_of
 from sft_toolkit.stage import Counters, StageOptions
 from sft_toolkit.stages.pack.scan import Corpus, ScanOptions, scan_shards, shuffled
@@ -76,15 +76,17 @@ class _Planned:
         costs = attention_costs(lengths, self.packing)
         return packing_statistics(self.packing.sums(lengths), documents, costs, capacity)
 
-    def mix(self) -> DataSetMix:
-        """Tokens of each data set in each sequence, by the codes of the corpus."""
+    def shares(self) -> DataSetShares:
+        """What each sequence holds of each data set, by the codes of the corpus."""
         width = len(self.corpus.datasets)
-        datasets, lengths = (self.corpus.documents[name][self.packing.documents] for name in ("dataset", "length"))
+        packed = self.corpus.documents[self.packing.documents]
         sequence = np.repeat(np.arange(self.packing.sequences), np.diff(self.packing.offsets))
-        cells, place = np.unique(sequence * width + datasets, return_inverse=True)
-        tokens = np.bincount(place, weights=lengths).astype(np.int64)
+        cells, place = np.unique(sequence * width + packed["dataset"], return_inverse=True)
+        tokens, loss_tokens = (
+            np.bincount(place, weights=packed[name]).astype(np.int64) for name in ("length", "loss_tokens")
+        )
         offsets = np.searchsorted(cells, np.arange(self.packing.sequences + 1) * width)
-        return DataSetMix(offsets, cells % width, tokens)
+        return DataSetShares(DataSetMix(offsets, cells % width, tokens), np.bincount(place), loss_tokens)
 
 
 def run_pack(options: PackOptions, run: RunOptions) -> Summary:
@@ -128,7 +130,7 @@ class _Packing(FolderWork[SequenceBlock]):
 
     def finish(self, folder: OutputFolder, shards: list[Path]) -> dict[str, Any]:
         planned = self._plan()
-        write_index(folder.path / INDEX, shards, planned.mix(), planned.corpus.datasets)
+        write_index(folder.path / INDEX, shards, planned.shares(), planned.corpus.datasets)
         return {"capacity": self._options.capacity, **self._rendering, "statistics": self.facts()}
 
     def facts(self) -> dict[str, Any]:

@@ -108,12 +108,15 @@ def test_records_and_tokens_together_make_one_row_a_data_set(records: Path, toke
     assert (rows["tools"]["records"], rows["tools"]["loss_tokens"]) == (1, 0)
 
 
-def test_packed_shards_know_tokens_by_data_set_and_loss_in_sum(tokens: Path, tmp_path: Path) -> None:
+def test_packed_shards_know_documents_tokens_and_loss_of_each_data_set(tokens: Path, tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     run_pack(PackOptions(capacity=8), RunOptions(inputs=[str(tokens)], output=str(packed), workers=1))
     report = collect(run_over(packed), None).to_json()
-    assert report["datasets"] == [{"dataset": "-", "tokens": 5}, {"dataset": "maths", "tokens": 5}]
-    assert report["total"] == {"tokens": 10, "sequences": 2, "documents": 3, "loss_tokens": 5}
+    assert report["datasets"] == [
+        {"dataset": "-", "documents": 1, "tokens": 5, "loss_tokens": 2},
+        {"dataset": "maths", "documents": 2, "tokens": 5, "loss_tokens": 3},
+    ]
+    assert report["total"] == {"documents": 3, "tokens": 10, "loss_tokens": 5, "sequences": 2}
     with pytest.raises(UsageError, match="the same tokens would count twice"):
         collect(run_over(packed, tokens), None)
 
