@@ -7,15 +7,18 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
 from sft_toolkit.cli.console import print_error
 from sft_toolkit.cli.flags import source_of
+from sft_toolkit.cli.stopped import print_stopped
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 
 INTERRUPTED, TERMINATED, BROKEN_PIPE = 130, 143, 141
+_SECONDS_TO_END = 1.8
 
 
 class _Terminated(BaseException):
@@ -28,6 +31,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **values: Any) -> None:
         signal.signal(signal.SIGTERM, _terminate)
+        _leave_soon_after_ctrl_c()
         # Arrow's own allocator keeps what it has freed: over many shards that would add up.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         debug = bool(values.get("debug")) or "KOLIBRI_SFT_DEBUG" in os.environ
@@ -35,8 +39,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code = _exit_code(functools.partial(command, *args, **values), debug)
         except KeyboardInterrupt:
             code = INTERRUPTED
+            print_stopped("interrupted", values)
         except _Terminated:
             code = TERMINATED
+            print_stopped("stopped by SIGTERM", values)
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)  # an exception while Python shuts down would be printed
         if code:
@@ -83,6 +89,30 @@ def _nobody_reads_stdout() -> bool:
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _leave_soon_after_ctrl_c() -> None:
+    """Let a thread end the process where Ctrl-C has no effect in time: native code may run long before Python goes on.
+
+    The interpreter writes a signal's number to the pipe at once, whatever the main thread does.
+    """
+    import threading
+
+    look, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+
+    def watch() -> None:
+        while number := os.read(look, 1):
+            if number[0] == signal.SIGINT:
+                import multiprocessing
+
+                time.sleep(_SECONDS_TO_END)
+                for worker in multiprocessing.active_children():
+                    worker.kill()
+                os._exit(INTERRUPTED)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _terminate(number: int, frame: FrameType | None) -> NoReturn:

@@ -8,15 +8,19 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Event
 from types import FrameType
 from typing import Any, TypeVar
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.running.drivers.window import in_order
+
+_SECONDS_TO_END = 1.0
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -53,14 +57,26 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         # Also for Ctrl-C, SIGTERM and a consumer that stops early (GeneratorExit). The event is set first: a worker
         # that is between two tasks when the signal comes has nothing to interrupt, and would begin the next one.
         stopping.set()
-        for worker in set(multiprocessing.active_children()) - others:
+        workers_of_pool = set(multiprocessing.active_children()) - others
+        for worker in workers_of_pool:
             worker.terminate()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
+        _kill_unless_ended(workers_of_pool)
+        pool.shutdown()
         if isinstance(end, BrokenProcessPool):
             raise ToolkitError(
                 "a worker process died", "was it out of memory? try fewer `workers` or smaller `rows_per_shard`"
             ) from end
         raise
+
+
+def _kill_unless_ended(workers: set[BaseProcess]) -> None:
+    """Native code does not look at signals: a worker that stays in it is killed, since its result is lost anyway."""
+    until = time.monotonic() + _SECONDS_TO_END
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+        if worker.is_alive():
+            worker.kill()
 
 
 # What this worker process was started with. A global, because a pool hands its tasks to a plain function.
