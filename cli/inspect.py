@@ -45,6 +45,10 @@ def inspect(
     template_variable: TemplateVariable = None,
     tools_in_system: ToolsInSystem = False,
     effort_sentences: EffortSentencesFile = None,
+    document: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Which document, from 0, of a record that gives one per effort."),
+    ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Show where each token ends.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page for a browser instead.")] = None,
     no_pager: Annotated[bool, typer.Option("--no-pager", help="Do not page the output.")] = False,
@@ -65,7 +69,9 @@ def inspect(
         "--tools-in-system": tools_in_system,
         "--effort-sentences": effort_sentences,
     }
-    view = _with_flags(_view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, tokens))
+    view = _with_flags(
+        _view(what, identity, row or 0, record_reader(map, map_file), tokenizer, rendering, document, tokens)
+    )
     if html is not None:
         _write_page(view, html)
     elif sys.stdout.isatty():
@@ -86,14 +92,16 @@ def _view(
     reader: RecordReader,
     tokenizer: Path | None,
     rendering: dict[str, Any],
+    document: int | None,
     tokens: bool,
 ) -> View:
     """`rendering` are the values of the options, by flag, that change how records are rendered."""
     from sft_toolkit.reporting.find import Sequence, find
-    from sft_toolkit.reporting.record_view import record_view, rendered_view
+    from sft_toolkit.reporting.record_view import document_of, record_view, rendered_view
     from sft_toolkit.reporting.shard_view import read_tokenizer, sequence_view
 
     given = next((flag for flag, value in rendering.items() if value), None)
+    given = "--document" if given is None and document is not None else given
     if tokenizer is None and given is not None:
         raise UsageError(f"{given} needs --tokenizer", "without one, records are shown as they stand")
     found = find(what, identity, row, reader)
@@ -114,7 +122,9 @@ def _view(
         tools_in_system=rendering["--tools-in-system"],
         effort_sentences=effort_sentences_of(rendering["--effort-sentences"]),
     )
-    return rendered_view(found, renderer, tokens)
+    shown, others = document_of(found, renderer, document)
+    view = rendered_view(shown, renderer, tokens)
+    return replace(view, warnings=[*view.warnings, others]) if others else view
 
 
 def _write_page(view: View, path: Path) -> None:

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from sft_toolkit.chat.rendered import Rendered, Span
 from sft_toolkit.conversation import Conversation, Message, ToolCall
-from sft_toolkit.errors import RecordError, ToolkitError
+from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.formats.dialects import find_calls
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.reporting.view import Piece, Section, Standing, View, token_facts, token_pieces, token_remark
 from sft_toolkit.reporting.visible import one_line
+from sft_toolkit.stage import Outcome
+from sft_toolkit.stages.documents import DocumentRules
 
 if TYPE_CHECKING:
     from sft_toolkit.chat import Renderer
@@ -42,6 +44,28 @@ def rendered_view(conversation: Conversation, renderer: Renderer, tokens_apart: 
     facts += [("notes", ", ".join(notes))] if notes else []
     sections = _Sections(conversation, rendered, renderer, tokens_apart).all()
     return View(conversation.id, facts, sections, tokens_apart=tokens_apart)
+
+
+def document_of(conversation: Conversation, renderer: Renderer, number: int | None) -> tuple[Conversation, str]:
+    """The document that `render` makes of a record, and a word on the others where it makes several, one per effort.
+
+    `number` counts documents from 0; None is the last. Raises ToolkitError where the record gives no documents, and
+    UsageError where it gives fewer.
+    """
+    try:
+        documents = DocumentRules(renderer).documents(conversation, Outcome(quarantine=True))
+    except RecordError as error:
+        raise ToolkitError(f"record {conversation.id!r}: {error.detail}", error.hint) from error
+    if number is not None and number >= len(documents):
+        raise UsageError(f"record {conversation.id!r} gives {len(documents)} documents, from 0: there is no {number}")
+    shown = documents[-1 if number is None else number].conversation
+    others = [f"{n}: {each.conversation.id}" for n, each in enumerate(documents) if each.conversation is not shown]
+    if not others:
+        return shown, ""
+    return shown, (
+        f"render makes {len(documents)} documents of this record, one for each run of exchanges of one effort: "
+        f"this is {shown.id}; choose another with `document` ({', '.join(others)})"
+    )
 
 
 def _record_facts(conversation: Conversation) -> list[tuple[str, str]]:

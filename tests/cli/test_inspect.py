@@ -144,6 +144,27 @@ def test_a_rendered_record_brackets_exactly_its_loss_tokens(run_cli: RunCli, rec
     assert done.stdout.decode() == RENDERED.format(path=records)
 
 
+def test_of_a_record_with_several_efforts_each_document_that_render_makes_is_shown(
+    run_cli: RunCli, tmp_path: Path, sample_data: Path
+) -> None:
+    messages = [
+        {"role": "user", "content": "Why?", "effort": "high"},
+        {"role": "assistant", "reasoning": "Let us see.", "content": "So."},
+        {"role": "user", "content": "And?", "effort": "low"},
+        {"role": "assistant", "reasoning": "Hm.", "content": "Thus."},
+    ]
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"id": "r", "messages": messages}) + "\n")
+    rendered = ("inspect", path, "r", "--tokenizer", sample_data / "tokenizer")
+    last, first = (run_cli(*rendered, *more).stdout.decode() for more in ((), ("--document", "0")))
+    assert last.startswith("r#1\n") and "Reasoning effort: low" in last and "So." not in last.split("⟦", 2)[2]
+    assert first.startswith("r#0\n") and "Reasoning effort: high" in first and "And?" not in first
+    assert "this is r#1; choose another with --document (0: r#0)" in last
+    refused = run_cli(*rendered, "--document", "2")
+    assert refused.returncode == 2
+    assert refused.stderr == b"error: record 'r' gives 2 documents, from 0: there is no 2\n"
+
+
 def test_without_an_id_the_first_row_is_shown_and_rows_count_from_0(run_cli: RunCli, records: Path) -> None:
     assert run_cli("inspect", records).stdout == run_cli("inspect", records, "ulm").stdout
     assert body(run_cli("inspect", records, "--row", "2").stdout) == "── 0 user\nHi\n── 1 assistant\n⟦é a-2⟧\n"
