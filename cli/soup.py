@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 @guarded
 def soup(
-    checkpoints: Annotated[list[Path], typer.Argument(metavar="CKPT...", help="Hugging Face folders or safetensors.")],
+    checkpoints: Annotated[
+        list[Path], typer.Argument(metavar="CKPT...", help="Hugging Face folders, or files of weights.")
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the averaged checkpoint.")],
     weights: Annotated[str | None, typer.Option(help="One per checkpoint: 1,2 or 0.25,0.75; default: equal.")] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="Keep only checkpoints that improve the score.")] = False,
@@ -82,8 +85,9 @@ def _weights(text: str | None, count: int) -> list[Fraction]:
 
 
 def _tell(recipe: Recipe, output: Path, manner: str) -> None:
+    origins = recipe["side_files"]["from"]
     for name in recipe["side_files"]["differing"]:
-        print_warning(f"{name} differs between the checkpoints; the first one was copied")
+        print_warning(f"{name} differs between the checkpoints; that of {origins[name]} was copied")
     if manner == "json":
         print_json(recipe)
     elif manner == "text":
@@ -91,6 +95,9 @@ def _tell(recipe: Recipe, output: Path, manner: str) -> None:
             print_table("greedy soup", ("members", "score", "kept"), [_row(step) for step in recipe["greedy"]])
         actions = Counter(tensor["action"] for tensor in recipe["tensors"].values())
         print_table(f"soup -> {output}", ("tensors", "count"), sorted(actions.items()))
+        for folder in dict.fromkeys(origins.values()):
+            names = ", ".join(name for name, origin in origins.items() if origin == folder)
+            print(f"from {folder}: {names}", file=sys.stderr)
 
 
 def _row(step: Mapping[str, Any]) -> tuple[str, float, str]:

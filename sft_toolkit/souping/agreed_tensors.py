@@ -47,8 +47,9 @@ class Parameter:
 def agreed_parameters(checkpoints: Sequence[Checkpoint], dtype: str | None = None) -> list[Parameter]:
     """The output's tensors, wide elements first, so that each is aligned in its file, then by name.
 
-    `dtype` is that of averaged tensors in the output, by default their own. Raises ToolkitError with the name of the
-    first tensor on which the checkpoints do not agree.
+    `dtype` is that of averaged tensors in the output, by default their own; where it is given, the checkpoints may hold
+    one tensor in several floating point formats. Raises ToolkitError with the name of the first tensor on which the
+    checkpoints do not agree.
     """
     first = checkpoints[0]
     for other in checkpoints[1:]:
@@ -56,8 +57,9 @@ def agreed_parameters(checkpoints: Sequence[Checkpoint], dtype: str | None = Non
     parameters = []
     for name in sorted(first.tensors):
         sources = tuple(checkpoint.tensors[name] for checkpoint in checkpoints)
-        _require_same_layout(sources)
-        _require_meaning(sources[0], first)
+        _require_same_layout(sources, dtype)
+        for source, checkpoint in zip(sources, checkpoints, strict=True):
+            _require_meaning(source, checkpoint)
         kept = sources[0].dtype if dtype is None or sources[0].dtype in INTEGERS else dtype
         parameters.append(Parameter(sources, kept))
     return sorted(parameters, key=lambda parameter: (-BITS[parameter.dtype], parameter.name))
@@ -71,13 +73,19 @@ def _require_same_names(first: Checkpoint, other: Checkpoint) -> None:
         )
 
 
-def _require_same_layout(sources: Sequence[Tensor]) -> None:
+def _require_same_layout(sources: Sequence[Tensor], dtype: str | None) -> None:
     first = sources[0]
     for other in sources[1:]:
-        for what, one, two in (("shape", first.shape, other.shape), ("dtype", first.dtype, other.dtype)):
-            if one != two:
-                fault = f"tensor {first.name} has {what} {one} in {first.path} and {two} in {other.path}"
-                raise ToolkitError(fault, "average checkpoints of one model")
+        if first.shape != other.shape:
+            fault = f"tensor {first.name} has shape {first.shape} in {first.path} and {other.shape} in {other.path}"
+            raise ToolkitError(fault, "average checkpoints of one model")
+        if first.dtype != other.dtype and not (dtype and {first.dtype, other.dtype} <= FORMATS.keys()):
+            fault = f"tensor {first.name} has dtype {first.dtype} in {first.path} and {other.dtype} in {other.path}"
+            floats = {first.dtype, other.dtype} <= FORMATS.keys()
+            raise ToolkitError(
+                fault,
+                "choose the `dtype` of the output, as in BF16" if floats else "average checkpoints of one model",
+            )
 
 
 def _require_meaning(tensor: Tensor, checkpoint: Checkpoint) -> None:

@@ -1,47 +1,56 @@
-"""A checkpoint on disk: a safetensors file, or a Hugging Face folder of one or several."""
+"""A checkpoint on disk: a file of weights, or a Hugging Face folder of one or several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.souping.locating import CONFIG, INDEX, SINGLE, TORCH_INDEX, TORCH_SINGLE, locate, not_a_checkpoint
 from sft_toolkit.souping.safetensors_file import Tensor, read_tensors
+from sft_toolkit.souping.torch_file import SUFFIXES, read_torch_tensors
 
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
+_FACTORS = (".lora_A.", ".lora_B.", ".lora_embedding_", ".lora_magnitude_vector")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """`tensors` by name; `folder` holds config and tokenizer, None for a bare safetensors file."""
+    """`tensors` by name; `folder` holds config and tokenizer, None for a bare file of weights.
+
+    `left_out`: why tensors of its files are no part of the model, by name.
+    """
 
     path: Path
     folder: Path | None
     tensors: dict[str, Tensor]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def config(self) -> Path | None:
+        """Its config.json, where it has one."""
+        return None if self.folder is None or not (self.folder / CONFIG).is_file() else self.folder / CONFIG
+
 
 def open_checkpoint(path: Path) -> Checkpoint:
     """Read the headers. Raises ToolkitError where files are missing, broken, or contradict their index."""
-    if path.is_file():
-        return Checkpoint(path, None, _gather([path]))
-    if not path.is_dir():
-        raise ToolkitError(f"{path}: no such checkpoint", "name a folder with safetensors or one safetensors file")
-    index, single = path / INDEX, path / SINGLE
-    if index.exists() and single.exists():
-        raise ToolkitError(f"{path}: both {SINGLE} and {INDEX}: one of them is stale", "remove the stale one")
-    if index.exists():
-        return Checkpoint(path, path, _gather_indexed(index))
-    if single.exists():
-        return Checkpoint(path, path, _gather([single]))
-    raise ToolkitError(f"{path}: neither {SINGLE} nor {INDEX}", _missing_hint(path))
+    found = locate(path)
+    if found.is_file():
+        return Checkpoint(path, None, _gather([found]))
+    for index, single in ((INDEX, SINGLE), (TORCH_INDEX, TORCH_SINGLE)):
+        if (found / index).exists() and (found / single).exists():
+            raise ToolkitError(f"{found}: both {single} and {index}: one of them is stale", "remove the stale one")
+        if (found / index).exists():
+            return Checkpoint(path, found, _gather_indexed(found / index))
+        if (found / single).exists():
+            return Checkpoint(path, found, _gather([found / single]))
+    raise not_a_checkpoint(found)
 
 
 def in_order(paths: Iterable[Path]) -> list[Path]:
@@ -51,11 +60,17 @@ def in_order(paths: Iterable[Path]) -> list[Path]:
 
 def _gather(paths: Iterable[Path]) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
+    path = None
     for path in paths:
-        for tensor in read_tensors(path):
+        for tensor in read_torch_tensors(path) if path.suffix in SUFFIXES else read_tensors(path):
             if tensor.name in tensors:
                 raise ToolkitError(f"tensor {tensor.name} is in {tensors[tensor.name].path} and in {path}")
+            if any(part in tensor.name for part in _FACTORS):
+                fault = f"tensor {tensor.name} in {path} is a factor of an adapter, not a weight"
+                raise ToolkitError(fault, "merge the adapter into its base first: `merge_and_unload` of peft")
             tensors[tensor.name] = tensor
+    if not tensors:
+        raise ToolkitError(f"{path}: holds no tensors", "there is nothing to average: write or download it again")
     return tensors
 
 
@@ -67,7 +82,8 @@ def _gather_indexed(index: Path) -> dict[str, Tensor]:
     for shard in shards:
         if not (folder / shard).is_file():
             raise _stale(index, f"names {shard}, which is missing, for tensor {_tensor_in(shard, shard_of)}")
-    unnamed = sorted({path.name for path in folder.glob("model*.safetensors")} - set(shards))
+    weights = index.name.replace(".", "*.", 1).removesuffix(".index.json")
+    unnamed = sorted({path.name for path in folder.glob(weights)} - set(shards))
     if unnamed:
         raise _stale(index, f"does not name {unnamed[0]}")
     tensors = _gather(folder / shard for shard in shards)
@@ -100,11 +116,3 @@ def _tensor_in(shard: str, shard_of: dict[str, str]) -> str:
 
 def _stale(index: Path, fault: str) -> ToolkitError:
     return ToolkitError(f"{index}: stale: it {fault}", "save or download the checkpoint again")
-
-
-def _missing_hint(path: Path) -> str:
-    if (path / "adapter_model.safetensors").exists():
-        return "this is an adapter: the mean of factors is not the mean of models, so merge it into its base first"
-    if any(path.glob("*.bin")) or any(path.glob("*.pt")) or any(path.glob("*.pth")):
-        return "pickles are not read: save it again with safe_serialization=True"
-    return "name a folder that transformers can load"

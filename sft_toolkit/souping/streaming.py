@@ -115,9 +115,9 @@ class _Writer:
         return [digest.digest() for digest in digests]
 
     def _average(self, chunk: _Chunk, digests: Sequence[Any]) -> Iterator[NDArray[Any]]:
-        source_format = FORMATS[chunk.parameter.sources[0].dtype]
         totals = [total[: chunk.count] for total in self._buffers.totals]
         for position, digest in enumerate(digests):
+            source_format = FORMATS[chunk.parameter.sources[position].dtype]
             stored = chunk.read(position, self._buffers.stored, source_format.storage)
             digest.update(stored)
             coefficients = [combination.coefficients[position] for combination in self._combinations]

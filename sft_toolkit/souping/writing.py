@@ -21,6 +21,7 @@ from sft_toolkit.souping.checkpoint import Checkpoint, open_checkpoint
 from sft_toolkit.souping.model_files import create_model_files
 from sft_toolkit.souping.side_files import copy_side_files, require_same_meaning
 from sft_toolkit.souping.streaming import write_combinations
+from sft_toolkit.souping.tied_head import without_tied_head
 from sft_toolkit.souping.weights import Combination
 
 RECIPE = "recipe.json"
@@ -88,6 +89,7 @@ def open_inputs(paths: Sequence[Path], dtype: str | None) -> Inputs:
     """Read all headers and compare. Raises ToolkitError for what SEMANTICS of merging refuses."""
     checkpoints = [open_checkpoint(path) for path in paths]
     require_same_meaning(checkpoints)
+    checkpoints = [without_tied_head(checkpoint) for checkpoint in checkpoints]
     return Inputs(checkpoints, agreed_parameters(checkpoints, dtype))
 
 
@@ -112,7 +114,7 @@ def write_models(inputs: Inputs, blends: Sequence[Blend], options: OutputOptions
     recipes = []
     for blend, model in zip(blends, models, strict=True):
         model.finish()
-        copied, differing = copy_side_files(inputs.checkpoints, blend.folder, options.dtype)
+        side_files = copy_side_files(inputs.checkpoints, blend.folder, options.dtype)
         recipe = {
             "tool": f"kolibri-sft {sft_toolkit.__version__}",
             **blend.notes,
@@ -120,8 +122,8 @@ def write_models(inputs: Inputs, blends: Sequence[Blend], options: OutputOptions
                 {"path": str(checkpoint.path), "weight": str(weight), "xxh3_128": digest}
                 for checkpoint, weight, digest in zip(inputs.checkpoints, blend.weights, digests, strict=True)
             ],
-            "side_files": {"copied": copied, "differing": differing},
-            "tensors": _account(inputs.parameters),
+            "side_files": side_files,
+            "tensors": _account(inputs),
         }
         write_json(blend.folder / RECIPE, recipe)
         sync(blend.folder)
@@ -129,17 +131,22 @@ def write_models(inputs: Inputs, blends: Sequence[Blend], options: OutputOptions
     return recipes
 
 
-def _account(parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """What became of each tensor."""
-    return {
+def _account(inputs: Inputs) -> dict[str, Any]:
+    """What became of each tensor of any input. `from` is its dtype there, one for each that occurs."""
+    account: dict[str, Any] = {
         parameter.name: {
             "action": "averaged" if parameter.averaged else "copied",
-            "from": parameter.sources[0].dtype,
+            "from": " ".join(dict.fromkeys(source.dtype for source in parameter.sources)),
             "to": parameter.dtype,
             "shape": parameter.shape,
         }
-        for parameter in sorted(parameters, key=lambda parameter: parameter.name)
+        for parameter in inputs.parameters
     }
+    for checkpoint in inputs.checkpoints:
+        for name, why in checkpoint.left_out.items():
+            entry = account.setdefault(name, {"action": "left out", "why": why, "in": []})
+            entry["in"].append(str(checkpoint.path))
+    return dict(sorted(account.items()))
 
 
 def write_json(path: Path, value: Any) -> None:

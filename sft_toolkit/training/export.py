@@ -12,7 +12,8 @@ from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.souping.side_files import CONFIG, side_files
+from sft_toolkit.souping.locating import CONFIG
+from sft_toolkit.souping.side_files import side_files
 from sft_toolkit.training.model import PackedModel, empty_model, located
 from sft_toolkit.training.options import ModelSource
 from sft_toolkit.training.processes import Ranks

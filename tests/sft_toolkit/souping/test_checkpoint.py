@@ -93,7 +93,7 @@ def test_an_index_that_is_none_is_refused(sharded: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("present", "hint"),
     [
-        ("pytorch_model.bin", "pickles are not read"),
+        ("pytorch_model.bin", "download it again"),
         ("adapter_model.safetensors", "merge it into its base first"),
         ("README.md", "that transformers can load"),
     ],
