@@ -23,12 +23,13 @@ Result = TypeVar("Result")
 class RunOptions:
     """What every stage command shares: where it reads, writes and runs.
 
-    None of it decides what rows hold. `checksums`: input shards are compared with their manifests. `origins` says of
-    options of this class and of the stage's where their values came from, as far as the caller knows.
+    None of it decides what rows hold. `copies`: of streams that an earlier pass has read. `checksums`: input shards are
+    compared with their manifests. `origins` says of options of this class and of the stage's where their values came
+    from, as far as the caller knows.
     """
 
     inputs: list[str] = field(default_factory=lambda: [STDIN])
-    stdin_copy: Path | None = None
+    copies: Mapping[str, Path] = field(default_factory=dict)
     output: str = STDIN
     reader: RowReader = field(default_factory=RowReader)
     workers: int = 0

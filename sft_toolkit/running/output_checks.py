@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sft_toolkit.errors import UsageError
@@ -15,12 +16,12 @@ _FILES_NOT_WRITTEN = (".json", ".ndjson", ".parquet", ".arrow", ".csv", ".txt", 
 def check_folder_options(run: RunOptions) -> None:
     """Raise UsageError for options that a shard folder as output cannot honour, and where it holds the input."""
     if run.resume and not Source(run.inputs).repeatable:
-        raise UsageError("`resume` cannot read standard input again", "write the records to a file first")
+        raise UsageError("`resume` cannot read standard input or a pipe again", "write the records to a file first")
     if run.quarantine_file:
         raise UsageError("`quarantine_file` is for JSONL output", "a shard folder keeps them under quarantine/")
     if Path(run.output).suffix in _FILES_NOT_WRITTEN and not Path(run.output).is_dir():
         raise UsageError(f"{run.output}: no kind of file that is written", "name a folder, or FILE.jsonl[.gz|.zst]")
-    if any(Path(run.output).resolve() in path.parents for path in _input_files(run)):
+    if any(_is_within(path, Path(run.output)) for path in _input_files(run)):
         raise UsageError(f"{run.output}: is input and output", "name a new folder with `output`")
 
 
@@ -31,24 +32,27 @@ def check_stream_options(run: RunOptions) -> None:
     if run.quarantine and run.quarantine_file is None:
         raise UsageError("`quarantine=True` needs a place", "add `quarantine_file=FILE.jsonl`, or write a shard folder")
     if run.output != STDIN:
-        _require_free(Path(run.output), run.force)
+        check_file(Path(run.output), run, force=run.force)
     if run.quarantine_file is not None:
         _check_quarantine(run, run.quarantine_file)
 
 
 def check_file(target: Path, run: RunOptions, *, force: bool) -> None:
-    """Raise UsageError where a file that a command makes of its input would be written over something."""
-    if target.resolve() in _input_files(run):
+    """Raise UsageError where a file that a command makes of its input would be written over something.
+
+    An input is never written over, whatever link leads to it.
+    """
+    if any(_is_same(target, path) for path in _input_files(run)):
         raise UsageError(f"{target}: is input and output", "name a new file with `output`")
     _require_free(target, force)
 
 
 def _check_quarantine(run: RunOptions, name: str) -> None:
-    if name == run.output or Path(name).resolve() == Path(run.output).resolve():
+    if name == run.output or _is_same(Path(name), Path(run.output)):
         raise UsageError(f"`quarantine_file` {name}: is the output", "name a file of its own")
     if name == STDIN:
         return
-    if Path(name).resolve() in _input_files(run):
+    if any(_is_same(Path(name), path) for path in _input_files(run)):
         raise UsageError(f"`quarantine_file` {name}: is an input", "name a file of its own")
     _require_free(Path(name), run.force)
 
@@ -59,5 +63,19 @@ def _require_free(target: Path, force: bool) -> None:
         raise UsageError(f"{target}: exists", "use `force=True` to replace it")
 
 
-def _input_files(run: RunOptions) -> set[Path]:
-    return {Path(name).resolve() for name in Source(run.inputs).inputs if name != STDIN and not name.startswith("hf:")}
+def _input_files(run: RunOptions) -> list[Path]:
+    source = Source(run.inputs)
+    return [Path(name) for name in source.inputs if name not in source.streams and not name.startswith("hf:")]
+
+
+def _is_same(first: Path, second: Path) -> bool:
+    """True where both lead to one file: by name, by a symbolic or by a hard link."""
+    if os.path.realpath(first) == os.path.realpath(second):
+        return True
+    return first.exists() and second.exists() and first.samefile(second)
+
+
+def _is_within(path: Path, folder: Path) -> bool:
+    """True for a file in the folder or below it, by its own name or by where a link leads."""
+    above = os.path.realpath(folder)
+    return any(os.path.commonpath([above, name]) == above for name in (os.path.realpath(path), os.path.abspath(path)))

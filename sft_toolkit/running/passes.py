@@ -17,7 +17,7 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.ids import RepeatedId
-from sft_toolkit.shards.sources import Block, Source, copy_stdin
+from sft_toolkit.shards.sources import Block, Source, copy_streams
 from sft_toolkit.stage import Counters, Outcome
 
 _BATCH_ROWS = 256
@@ -31,20 +31,20 @@ Batches = Iterator[list[Conversation]]
 
 @contextmanager
 def readable_twice(run: RunOptions, rows: int = sys.maxsize) -> Iterator[RunOptions]:
-    """The run, with a temporary copy of the first `rows` of standard input where it reads that: for two passes."""
+    """The run, with a temporary copy of the first `rows` of each stream that it reads: for two passes."""
     if _is_there(run):
         with naming_repeats(run):
             yield run
         return
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as folder:
-        kept = replace(run, stdin_copy=copy_stdin(Path(folder), rows))
+        kept = replace(run, copies=copy_streams(Source(run.inputs).streams, Path(folder), rows))
         with naming_repeats(kept):
             yield kept
 
 
 def input_blocks(run: RunOptions, spool: Path) -> Iterator[Block]:
     """The blocks of the run's inputs; of a dry run, one block with the first rows."""
-    source = Source(run.inputs, run.stdin_copy)
+    source = Source(run.inputs, run.copies)
     if run.dry_run:
         return itertools.islice(source.blocks(DRY_RUN_ROWS, spool), 1)
     return source.blocks(run.rows_per_shard, spool)
@@ -113,14 +113,14 @@ def naming_repeats(run: RunOptions) -> Iterator[None]:
 
 
 def _is_there(run: RunOptions) -> bool:
-    return run.stdin_copy is not None or Source(run.inputs).repeatable
+    return set(run.copies) >= set(Source(run.inputs).streams)
 
 
 def _places(identity: str, run: RunOptions) -> list[str]:
     """Where the first two records of that id stand."""
     found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        for block in Source(run.inputs, run.stdin_copy).blocks(_ROWS_AT_ONCE, Path(spool)):
+        for block in Source(run.inputs, run.copies).blocks(_ROWS_AT_ONCE, Path(spool)):
             for batch in read_batches(block, Outcome(quarantine=True), run.reader):
                 found += [conversation.origin for conversation in batch if conversation.id == identity]
             block.discard()

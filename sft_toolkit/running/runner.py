@@ -38,7 +38,7 @@ def run_stage(stage: Stage, run: RunOptions) -> Summary:
     """
     if run.dry_run:
         return _dry_run(stage, run)
-    source = Source(run.inputs, run.stdin_copy, checksums=run.checksums)
+    source = Source(run.inputs, run.copies, checksums=run.checksums)
     with naming_repeats(run):
         return write_folder(_StageWork(stage, run, source)) if run.to_folder else _run_to_stream(stage, run, source)
 
@@ -190,5 +190,5 @@ def _dry_run(stage: Stage, run: RunOptions) -> Summary:
 
 
 def _fingerprint(stage: Stage, run: RunOptions) -> dict[str, Any]:
-    inputs = Source(run.inputs, run.stdin_copy).fingerprints()
+    inputs = Source(run.inputs, run.copies).fingerprints()
     return fingerprint(stage, run, inputs, run.rows_per_shard)

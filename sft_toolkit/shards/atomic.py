@@ -16,14 +16,16 @@ from sft_toolkit.errors import ToolkitError
 def atomic_path(target: Path, within: Path | None = None) -> Iterator[Path]:
     """A temporary path in `within` (else beside `target`): on success fsynced and renamed, on failure removed.
 
-    Raises ToolkitError when the disk is full or the folder cannot be written.
+    A target that is a link stays one: what it leads to is written. Raises ToolkitError when the disk is full or the
+    folder cannot be written.
     """
-    temporary = temporary_path(target, within)
+    written = Path(os.path.realpath(target))
+    temporary = temporary_path(written, within)
     try:
         yield temporary
         sync(temporary)
-        os.replace(temporary, target)
-        sync(target.parent)
+        os.replace(temporary, written)
+        sync(written.parent)
     except OSError as fault:
         if fault.filename == str(temporary):
             fault.filename = str(target)

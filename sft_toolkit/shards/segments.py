@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,10 +77,19 @@ class LineRange:
                 if len(line) > MAX_LINE_BYTES:
                     yield _too_long(origin, line, len(line) + _skip_line(file))
                 elif not line.isspace():
-                    yield _decode_line(origin, line, self.padded)
+                    row = _decode_line(origin, line, self.padded)
+                    yield row if row.error is None else replace(row, error=self._with_hint(row.error, line))
                 else:
                     number += _skip_blank_lines(file, end)
                 number += 1
+
+    def _with_hint(self, error: RecordError, line: bytes) -> RecordError:
+        """A .json file amid others is often no data at all, but a configuration."""
+        if not self.shown_as.lower().endswith(".json") or line.lstrip()[:1] == b"[":
+            return error
+        rest = Path(self.shown_as).parent / "*.jsonl"
+        hint = f"a .json file is read as one record a line; where it is no data, name the others, as in '{rest}'"
+        return RecordError(error.reason, error.detail, hint)
 
 
 def _skip_blank_lines(file: Any, end: int) -> int:
@@ -128,6 +137,9 @@ def _line_fault(line: bytes, fault: Exception) -> RecordError:
         return RecordError("invalid_utf8", detail, "convert the file, for instance with iconv -t UTF-8")
     if (beyond := _beyond_json(line)) is not None:
         return beyond
+    if b"\r" in line.rstrip(b"\r\n"):
+        hint = "convert them, for instance with tr '\\r' '\\n'"
+        return RecordError("not_json", "the lines end in carriage returns alone, as on an old Mac", hint)
     if not line.endswith(b"\n"):
         return RecordError(
             "torn_line", f"the last line is cut off: {fault}", "was the writer stopped? complete or remove that line"
@@ -177,7 +189,7 @@ class TableRange:
 
     def read(self) -> Iterator[Row]:
         self.require_intact()
-        batches = parquet_batches(self) if self.path.suffix == ".parquet" else arrow_batches(self)
+        batches = parquet_batches(self) if self.path.suffix.lower() == ".parquet" else arrow_batches(self)
         number = self.first_row
         for batch in batches:
             ours = kind_of(batch.schema) == "records"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import glob
 import itertools
+import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,16 +21,23 @@ from numpy.typing import NDArray
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode
 from sft_toolkit.shards.atomic import explained
+from sft_toolkit.shards.opening import (
+    COMPRESSED,
+    STDIN,
+    content_of,
+    file_chunks,
+    is_stream,
+    plain_name,
+    stream_chunks,
+)
 from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_parquet, unchecked_arrow
 from sft_toolkit.shards.shard_folder import MANIFEST, ShardFolder, is_plain_name, is_shard_folder
 
-STDIN = "-"
 _STDIN_SHOWN = "<stdin>"
 _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
+_KNOWN = ".jsonl, .ndjson and .json, also with .gz, .zst, .bz2 or .xz; .parquet, .arrow; or - for standard input"
 _SCAN_BYTES = 8 << 20
-_COPY_BYTES = 1 << 20
 _ENDS_OF_A_FILE = 64 << 10
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
@@ -61,20 +69,24 @@ class Block:
 class Source:
     """INPUT arguments, resolved: files, globs, folders, `hf:NAME[:SPLIT]` or `-`.
 
-    `stdin_copy` holds what standard input held, where a pass before this one has read it. With `checksums`, whoever
-    reads the first row of a shard compares its bytes with its folder's manifest. Raises UsageError for an input that
-    does not exist or is of no known kind.
+    `copies` hold what streams held (standard input, pipes), where a pass before this one has read them. With
+    `checksums`, whoever reads the first row of a shard compares its bytes with its folder's manifest. Raises UsageError
+    for an input that does not exist or is of no known kind, and for a stream that is given twice.
     """
 
-    def __init__(self, inputs: list[str], stdin_copy: Path | None = None, *, checksums: bool = False) -> None:
+    def __init__(self, inputs: list[str], copies: Mapping[str, Path] = {}, *, checksums: bool = False) -> None:
         self.inputs = [path for given in inputs for path in _resolve(given)]
-        self._stdin_copy = stdin_copy
+        self.streams = [name for name in self.inputs if is_stream(name)]
+        self._copies = copies
         self._checksums = checksums
+        for name in self.streams:
+            if self.streams.count(name) > 1:
+                raise UsageError(f"{name}: given twice, and can be read once only", "give it once")
 
     @property
     def repeatable(self) -> bool:
         """False where reading a second time would find nothing."""
-        return STDIN not in self.inputs
+        return not self.streams
 
     def blocks(self, rows_per_block: int, spool: Path | None = None) -> Iterator[Block]:
         """Cut the rows of all inputs, in order, into blocks of `rows_per_block`; only the last may hold fewer.
@@ -98,8 +110,8 @@ class Source:
             yield Block(index, tuple(segments))
 
     def _segments(self, name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
-        if name == STDIN and self._stdin_copy is not None:
-            return _line_ranges(self._stdin_copy, _STDIN_SHOWN, remaining)
+        if name in self._copies:
+            return _line_ranges(self._copies[name], _shown(name), remaining)
         return _segments(name, remaining, spool, self._written.get(name))
 
     @cached_property
@@ -115,8 +127,10 @@ class Source:
 
 
 def _resolve(given: str) -> list[str]:
-    if given == STDIN or given.startswith("hf:"):
+    given = plain_name(given)
+    if given.startswith("hf:") or is_stream(given):
         return [given]
+    _require_target(given)
     path = Path(given)
     if path.is_dir():
         return _resolve_folder(path)
@@ -137,10 +151,24 @@ def _resolve_folder(path: Path) -> list[str]:
         raise UsageError(
             f"{path}: holds several splits", f"name the folder of one of them: {', '.join(map(str, splits))}"
         )
-    found = sorted(str(file) for file in path.iterdir() if _kind_suffix(file.name) in (*_LINES, *_TABLES))
+    found = _data_files(path)
     if not found:
-        raise UsageError(f"{path}: holds no JSONL, Parquet or Arrow files")
+        inner = next((folder for folder in sorted(path.iterdir()) if folder.is_dir() and _data_files(folder)), None)
+        where = f"they are in {inner}: name that folder" if inner else "name the folder or the files that do"
+        raise UsageError(f"{path}: holds no JSONL, Parquet or Arrow files", where)
+    for name in found:
+        _require_target(name)
     return found
+
+
+def _data_files(folder: Path) -> list[str]:
+    return sorted(str(file) for file in folder.iterdir() if _kind_suffix(file.name) in (*_LINES, *_TABLES))
+
+
+def _require_target(name: str) -> None:
+    """Raise UsageError for a link that leads nowhere, or to itself."""
+    if os.path.islink(name) and not os.path.exists(name):
+        raise UsageError(f"{name}: is a link to {os.readlink(name)}, where nothing is", "fix or remove the link")
 
 
 def _fact_of_datasets(path: Path, key: str) -> list[Any]:
@@ -163,12 +191,13 @@ def _plain_name(path: Path, entry: Any) -> str:
 
 def _known_kind(name: str) -> str:
     if _kind_suffix(name) not in (*_LINES, *_TABLES):
-        raise UsageError(f"{name}: unknown kind of file", "known: .jsonl, .jsonl.gz, .jsonl.zst, .parquet, .arrow")
+        raise UsageError(f"{name}: unknown kind of file", f"known: {_KNOWN}")
     return name
 
 
 def _kind_suffix(name: str) -> str:
-    for suffix in _COMPRESSED:
+    name = name.lower()
+    for suffix in COMPRESSED:
         if name.endswith(suffix):
             stem_suffix = Path(name.removesuffix(suffix)).suffix
             return stem_suffix if stem_suffix in _LINES else ""
@@ -177,15 +206,19 @@ def _kind_suffix(name: str) -> str:
 
 def _segments(name: str, remaining: Remaining, spool: Path, checksum: str | None) -> Iterator[Segment]:
     path = Path(name)
-    if name == STDIN:
-        return _spooled(_STDIN_SHOWN, _chunks(sys.stdin.buffer), remaining, spool)
+    if is_stream(name):
+        return _spooled(_shown(name), stream_chunks(name, _shown(name)), remaining, spool)
     if name.startswith("hf:"):
         return _spooled(name, _hub_lines(name), remaining, spool, padded=True)
-    if path.suffix in _COMPRESSED:
-        return _spooled(name, _decompressed(path), remaining, spool)
-    if path.suffix in _TABLES:
+    if path.suffix.lower() in _TABLES:
         return _table_ranges(path, remaining, checksum)
+    if (kind := content_of(path)) is not None:
+        return _spooled(name, file_chunks(path, kind), remaining, spool)
     return _line_ranges(path, name, remaining)
+
+
+def _shown(stream: str) -> str:
+    return _STDIN_SHOWN if stream == STDIN else stream
 
 
 class _LineScan:
@@ -276,29 +309,10 @@ def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -
     return _Copied(path, lines + scan.within_a_line, rows + scan.within_a_line, b"")
 
 
-def _chunks(file: Any) -> Iterator[bytes]:
-    while chunk := file.read1(_COPY_BYTES):
-        yield chunk
-
-
-def _decompressed(path: Path) -> Iterator[bytes]:
-    lines = 0
+def copy_streams(names: list[str], folder: Path, rows: int = sys.maxsize) -> dict[str, Path]:
+    """Copy each stream, or its first `rows`, to a file in `folder`, for a Source to read more than once."""
     try:
-        with pa.OSFile(str(path)) as packed, pa.CompressedInputStream(packed, _COMPRESSED[path.suffix]) as file:
-            while chunk := file.read(_COPY_BYTES):
-                lines += chunk.count(b"\n")
-                yield chunk
-    except OSError as fault:
-        raise ToolkitError(
-            f"{path}: compressed data is damaged or ends early after line {lines}: {fault}",
-            "fetch the file again; it is not whole",
-        ) from fault
-
-
-def copy_stdin(folder: Path, rows: int = sys.maxsize) -> Path:
-    """Copy standard input, or its first `rows`, to a file in `folder`, for a Source to read more than once."""
-    try:
-        return _copy_lines(b"", _chunks(sys.stdin.buffer), rows, folder).path
+        return {name: _copy_lines(b"", stream_chunks(name, _shown(name)), rows, folder).path for name in names}
     except OSError as fault:
         raise explained(fault, folder) from fault
 
@@ -328,7 +342,7 @@ def _table_ranges(path: Path, remaining: Remaining, checksum: str | None) -> Ite
 
 def table_rows(path: Path) -> int:
     """Number of rows of a Parquet or Arrow file, from its metadata."""
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         with open_parquet(path) as file:
             return int(file.metadata.num_rows)
     with pa.memory_map(str(path)) as source:
@@ -336,7 +350,7 @@ def table_rows(path: Path) -> int:
 
 
 def _fingerprint(name: str) -> dict[str, Any]:
-    if name == STDIN or name.startswith("hf:"):
+    if is_stream(name) or name.startswith("hf:"):
         return {"name": name}
     path = Path(name)
     status = path.stat()

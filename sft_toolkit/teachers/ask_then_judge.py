@@ -119,7 +119,7 @@ def _dry_run(stage: TeacherStage, run: RunOptions) -> Summary:
     begun = time.monotonic()
     counters = Counters()
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
-        blocks = list(Source(run.inputs, run.stdin_copy).blocks(run.rows_per_shard, Path(spool)))
+        blocks = list(Source(run.inputs, run.copies).blocks(run.rows_per_shard, Path(spool)))
         for conversation in conversations(blocks, run):
             counters.records_in += 1
             counters.notes["questions"] += sum(1 for _ in stage.requests(conversation))

@@ -157,7 +157,7 @@ class Conductor:
     def _blocks(self, spool: Path) -> list[Block]:
         """The blocks of this part of an array job, as the stage will see them."""
         index, count = self._run.part
-        source = Source(self._run.inputs, self._run.stdin_copy, checksums=self._run.checksums)
+        source = Source(self._run.inputs, self._run.copies, checksums=self._run.checksums)
         blocks = source.blocks(self._run.rows_per_shard, spool)
         return [block for block in blocks if block.index % count == index]
 

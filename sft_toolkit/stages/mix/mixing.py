@@ -86,7 +86,7 @@ class _Mixing(FolderWork[Piece]):
         super().__init__(options, run)
         self._options = options
         self._begun = time.monotonic()
-        self._source = Source(run.inputs, run.stdin_copy, checksums=run.checksums)
+        self._source = Source(run.inputs, run.copies, checksums=run.checksums)
         self._material = self._open_material()
         self._accounts: list[Account] = []
         self.kind = kind_of(self._material.schema) or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sft_toolkit.running.runner import check_output, run_stage
 from sft_toolkit.stages.convert import ConvertStage
 
 RECORD = {"id": "a", "messages": [{"role": "user", "content": "Was kostet das?"}]}
+LINE = json.dumps(RECORD) + "\n"
 
 
 @pytest.fixture
@@ -85,11 +87,40 @@ def test_a_quarantine_file_is_replaced_by_force_only_and_its_folder_made(source:
     assert json.loads(rejected.read_text())["reason"] == "not_json"
 
 
-def test_force_replaces_an_input_file_once_it_has_been_read(tmp_path: Path) -> None:
-    path = tmp_path / "in.jsonl"
-    path.write_text(json.dumps(RECORD) + "\n")
-    convert(path, path, force=True, quarantine_file=str(tmp_path / "rejected.jsonl"))
-    assert json.loads(path.read_text())["id"] == "a"
+LINKS: dict[str, Callable[[Path, Path], None]] = {
+    "itself": lambda source, link: (source.rename(link), source.symlink_to(link))[-1],
+    "a symbolic link": lambda source, link: link.symlink_to(source),
+    "a hard link": lambda source, link: link.hardlink_to(source),
+    "a link to a link": lambda source, link: (
+        link.with_name("between").symlink_to(source),
+        link.symlink_to(link.with_name("between")),
+    )[-1],
+}
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("as_quarantine", [False, True])
+def test_an_input_is_never_written_over_not_with_force_nor_by_a_link(
+    link: str, as_quarantine: bool, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text(LINE)
+    LINKS[link](source, output)
+    with pytest.raises(UsageError, match="is (input and output|an input)"):
+        if as_quarantine:
+            convert(source, tmp_path / "other.jsonl", quarantine_file=str(output), force=True)
+        else:
+            convert(source, output, quarantine_file=str(tmp_path / "rejected.jsonl"), force=True)
+    assert source.read_text() == LINE
+
+
+def test_an_output_that_is_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path: Path) -> None:
+    source, link, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "disk" / "real.jsonl"
+    source.write_text(LINE)
+    target.parent.mkdir()
+    link.symlink_to(target)
+    convert(source, link, quarantine_file=str(tmp_path / "rejected.jsonl"))
+    assert link.is_symlink() and target.read_text().count("\n") == 1
 
 
 def test_what_a_killed_run_left_half_written_does_not_stop_force(source: Path, tmp_path: Path) -> None:
