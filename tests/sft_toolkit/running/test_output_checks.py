@@ -106,7 +106,7 @@ def test_an_input_is_never_written_over_not_with_force_nor_by_a_link(
     source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     source.write_text(LINE)
     LINKS[link](source, output)
-    with pytest.raises(UsageError, match="is (input and output|an input)"):
+    with pytest.raises(UsageError, match=r"is (input and output|an input)"):
         if as_quarantine:
             convert(source, tmp_path / "other.jsonl", quarantine_file=str(output), force=True)
         else:
