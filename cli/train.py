@@ -59,6 +59,7 @@ def train(
     order: Annotated[OrderName, _recipe("Of the sequences; auto: the most efficient that stays random.")] = "auto",
     buffer: Annotated[int, _recipe("Sequences per rank that are sorted together.", min=1)] = 256,
     learning_rate: Annotated[float, _recipe("Peak learning rate.")] = 2e-5,
+    min_learning_rate: Annotated[float, _recipe("What the learning rate falls to.", min=0)] = 0.0,
     schedule: Annotated[Schedule, _recipe("How the learning rate falls.")] = "cosine",
     warmup_ratio: Annotated[
         float,
@@ -68,10 +69,17 @@ def train(
         float, _recipe("Share of the steps in which it falls, with wsd.", names=("--decay-ratio", "--decay"))
     ] = 0.2,
     betas: Annotated[tuple[float, float], _recipe("AdamW betas.")] = (0.9, 0.95),
+    eps: Annotated[float, _recipe("AdamW eps.")] = 1e-8,
     weight_decay: Annotated[float, _recipe("AdamW weight decay, of matrices only.", min=0)] = 0.1,
     max_grad_norm: Annotated[
         float, _recipe("Max grad norm: gradients are clipped to it.", names=("--max-grad-norm", "--clip"))
     ] = 1.0,
+    drop_last: Annotated[bool, _recipe("Leave out the last step of an epoch where it lacks sequences.")] = False,
+    extend: Annotated[
+        Path | None,
+        _recipe("A run, or one of its checkpoints, whose weights and optimizer states this run begins with."),
+    ] = None,
+    weights_only: Annotated[bool, _recipe("With --extend: take the weights alone.")] = False,
     seed: Seed = 0,
     bf16: Annotated[bool | None, _speed("Compute in bfloat16; by default on CUDA.")] = None,
     activation_checkpointing: Annotated[
@@ -113,12 +121,15 @@ def train(
             buffer=buffer,
             seed=seed,
             learning_rate=learning_rate,
+            min_learning_rate=min_learning_rate,
             schedule=schedule,
             warmup_ratio=warmup_ratio,
             decay_ratio=decay_ratio,
             betas=betas,
+            eps=eps,
             weight_decay=weight_decay,
             max_grad_norm=max_grad_norm,
+            drop_last=drop_last,
             bf16=bool(bf16),
         ),
         activation_checkpointing=activation_checkpointing,
@@ -130,6 +141,8 @@ def train(
         reports=tuple(report or ()),
         checksums=checksums,
         resume=resume,
+        extend=extend,
+        weights_only=weights_only,
         quiet=quiet,
     )
     require_torch()

@@ -18,7 +18,7 @@ from sft_toolkit.mergemix.held_out_set import HeldOutSet
 from sft_toolkit.mergemix.score_command import LOSS, Scores
 from sft_toolkit.training.batch import Batch
 from sft_toolkit.training.faults import out_of_memory
-from sft_toolkit.training.isolation import packing_fault, require_known_head
+from sft_toolkit.training.isolation import choose_head, packing_fault
 from sft_toolkit.training.model import PackedModel, load_whole, read_config, without_gradients
 from sft_toolkit.training.options import ModelSource
 from sft_toolkit.training.reader import require_known_tokens, turning_alike
@@ -45,7 +45,7 @@ class HeldOutLoss:
         return f"held-out loss on {self._held_out.fingerprint}"
 
     def run(self, model: Path) -> Scores:
-        """Raises ToolkitError where the model cannot be loaded, has a head of its own kind, or yields no number."""
+        """Raises ToolkitError where the model cannot be loaded or yields no number."""
         config = read_config(ModelSource(model))
         with _memory_explained(model):
             loaded = self._load(model, config)
@@ -54,13 +54,12 @@ class HeldOutLoss:
 
     def _load(self, path: Path, config: PreTrainedConfig) -> PackedModel:
         """The model, packed where that changes nothing, else with one document after the other."""
-        bf16 = self._device.type == "cuda"
         model = load_whole(path, config, self._device)
         _require_finite(model, path)
-        if packing_fault(model, bf16=bf16, device=self._device) is not None:
+        if packing_fault(model, device=self._device) is not None:
             model = load_whole(path, config, self._device, apart=True)
-        require_known_head(model, bf16=bf16, device=self._device)
-        return model
+        choose_head(model, device=self._device)
+        return model.bfloat16() if self._device.type == "cuda" else model  # as its attention takes it
 
     def _mean(self, model: PackedModel, config: PreTrainedConfig, dataset: str) -> float:
         total = torch.zeros((), dtype=torch.float64, device=self._device)

@@ -1,10 +1,10 @@
 """Attention within each document of a packed sequence: linear memory, and no mask to be left out.
 
-A boolean mask over 262,144 tokens would be 69 GB. On CUDA all documents go through one variable-length flash kernel, on
-CPU through one causal call a document, or where a window is shorter than the document, one call a stretch of queries.
-Soft caps and attention sinks are computed in plain torch (`explicit_attention`), on either. transformers passes
-`cu_seq_lens_q` down to the function as it is given to the model, and builds no mask for an implementation whose name it
-does not know.
+A boolean mask over 262,144 tokens would be 69 GB. On CUDA all documents go through one variable-length flash kernel; on
+CPU, and in float32, through one causal call a document, or where a window is shorter than the document, one call a
+stretch of queries. Soft caps and attention sinks are computed in plain torch (`explicit_attention`), on either.
+transformers passes `cu_seq_lens_q` down to the function as it is given to the model, and builds no mask for an
+implementation whose name it does not know.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def document_attention(
     longest = int(max_length_q)
     window = sliding_window if sliding_window is not None and sliding_window < longest else None
     grouped = query.size(1) != key.size(1)
-    if softcap is None and s_aux is None and query.is_cuda:
+    if softcap is None and s_aux is None and query.is_cuda and query.dtype != torch.float32:
         return _flash(query, key, value, cu_seq_lens_q, longest, scaling, grouped, window), None
     documents = []
     for begin, end in pairwise(cu_seq_lens_q.tolist()):
@@ -112,8 +112,6 @@ def _flash(
 ) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
-    if query.dtype == torch.float32:
-        raise ToolkitError("attention on CUDA does not compute in float32", "use `bf16=True`")
     own, result = query.size(-1), value.size(-1)
     width = -(-max(own, result) // _WIDTH_STEP) * _WIDTH_STEP
     if width > _GREATEST_WIDTH:

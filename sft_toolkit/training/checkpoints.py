@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor, nn
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_model_state_dict, set_state_dict
 from torch.optim import Optimizer
 
 from sft_toolkit.errors import ToolkitError
@@ -84,8 +84,11 @@ class Checkpoints:
         if self._ranks.leads:
             write_checksums(place)
 
-    def load(self, step: int, model: nn.Module, optimizer: Optimizer) -> None:
-        """Restore what `save` saw. A rank that did not exist then keeps its random state."""
+    def load(self, step: int, model: nn.Module, optimizer: Optimizer, *, weights_only: bool = False) -> None:
+        """Restore what `save` saw. A rank that did not exist then keeps its random state.
+
+        weights_only: leave the optimizer and random states as they are
+        """
         place = self._place(step)
         try:
             verify_checksums(place, self._ranks.rank, self._ranks.count)
@@ -94,10 +97,15 @@ class Checkpoints:
             saved = reader.read_metadata().state_dict_metadata
             random = {name: value for name, value in _random_state(self._ranks).items() if name in saved}
             state = {**_state(model, optimizer), **random}
+            if weights_only:
+                state = {"model": state["model"]}
             dcp.load(state, storage_reader=reader, planner=PlainValues(), process_group=self._ranks.background)
         except (OSError, EOFError, UnpicklingError, dcp.CheckpointException) as fault:
             message = f"{place}: cannot be read: {_reason(fault)}"
             raise ToolkitError(message, "remove it to resume from the one before") from fault
+        if weights_only:
+            set_model_state_dict(model, state["model"])
+            return
         set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         _set_random_state({name: state[name] for name in random}, self._ranks.device)
 

@@ -11,9 +11,11 @@ from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
 from sft_toolkit.training.isolation import require_no_dropout
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
-from sft_toolkit.training.model import empty_model, layers_of, read_config
+from sft_toolkit.training.model import empty_model, layers_of, read_config, text_config
 from sft_toolkit.training.options import TrainOptions
+from sft_toolkit.training.order import steps_of_epoch
 from sft_toolkit.training.sequences import PackedFolder
+from sft_toolkit.training.shapes import head_width, option, size
 from sft_toolkit.training.train import order_of, plan_of, require_work_for_all
 
 _STATE_BYTES = 4 + 4 + 8
@@ -60,29 +62,34 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     require_work_for_all(packed, ranks)
     model = empty_model(config, attention=None)
     flops = Flops.of(model)
-    work = flops.of_sequences(packed.index)
+    work = flops.of_sequences(packed)
     order = order_of(recipe, packed, ranks)
-    epoch = plan_of(replace(recipe, order=order), packed, ranks).epoch(0)
+    plan = plan_of(replace(recipe, order=order), packed, ranks)
+    epoch = plan.epoch(0)[: steps_of_epoch(plan, whole=recipe.drop_last)]
     steps = recipe.steps or recipe.epochs * len(epoch)
     share = steps / len(epoch)
-    attention = float(flops.per_pair * packed.index.cost.sum() / work.sum())
+    tokens, loss_tokens = (
+        float(column.sum(dtype=np.int64)) for column in (packed.index.tokens, packed.index.loss_tokens)
+    )
+    attention = 1 - float((flops.per_token * tokens + flops.per_trained_token * loss_tokens) / work.sum())
     balance = balance_of(epoch, packed.index.tokens, packed.index.cost, attention_share=attention)
     return Estimate(
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         sequences=len(packed),
         steps=steps,
-        tokens=round(share * packed.index.tokens.sum(dtype=np.int64)),
-        loss_tokens=round(share * packed.index.loss_tokens.sum(dtype=np.int64)),
+        tokens=round(share * tokens),
+        loss_tokens=round(share * loss_tokens),
         flops=share * float(work.sum()),
         order=order,
         efficiency=balance.efficiency,
         deff=balance.deff,
-        memory=_memory(model, options, int(packed.index.tokens.max()), ranks),
+        memory=memory_of(model, options, int(packed.index.tokens.max()), ranks),
     )
 
 
-def _memory(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Memory:
-    config, width = model.config, 2 if options.recipe.bf16 else 4
+def memory_of(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Memory:
+    """What training a model takes of each rank at sequences of `tokens` tokens."""
+    config, width = text_config(model.config), 2 if options.recipe.bf16 else 4
     layers = layers_of(model)
     layer = sum(parameter.numel() for parameter in layers[0].parameters())
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -103,10 +110,10 @@ def _activations_per_token(config: Any) -> int:
     Three for each norm; of queries and keys as they are projected, normed, scaled and turned; of the values, of
     attention's result and its copy; four for the gated feed-forward.
     """
-    head_width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    groups = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-    attention = head_width * (6 * config.num_attention_heads + 5 * groups)
-    dense = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * config.hidden_size
-    experts = getattr(config, "num_experts_per_tok", None)
-    inner = experts * getattr(config, "moe_intermediate_size", dense) if experts else None
-    return 6 * config.hidden_size + attention + 4 * (inner or dense)
+    heads = option(config, "num_attention_heads", 1)
+    groups = option(config, "num_key_value_heads", heads)
+    attention = head_width(config) * (6 * heads + 5 * groups)
+    dense = size(config, "intermediate_size") or size(config, "n_inner") or 4 * config.hidden_size
+    experts = option(config, "num_experts_per_tok")
+    inner = experts * size(config, "moe_intermediate_size", dense) if experts else None
+    return round(6 * config.hidden_size + attention + 4 * (inner or dense))

@@ -2,15 +2,18 @@
 
 For a sequence of T tokens in documents of lengths d, with n trained tokens, forward pass and twice that backward:
 
-    3 * ( 2 P T  +  2 V H n  +  L * 4 A * sum over d of d (d + 1) / 2 )
+    3 * ( 2 P T  +  2 V H n  +  sum over layers of 4 A * pairs )
 
 P: parameters of matrices that a token meets (of a mixture of experts, those of its k experts); V H: the output head;
-L: layers; A: attention heads * their width. sum d (d + 1) = C + T, C being the cost of the packed index. No padding and
-nothing recomputed counts, so that utilisation is of work that the loss needs.
+A: a layer's attention heads * their width; pairs: queries and keys that see one another, of a document
+d (d + 1) / 2, and where a window w is shorter, w (w + 1) / 2 + (d - w) w. Without windows twice the pairs are C + T, C
+being the cost of the packed index. No padding and nothing recomputed counts, so that utilisation is of work that the
+loss needs.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +22,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from sft_toolkit.shards.packed_index import PackedIndex
+from sft_toolkit.training.model import layers_of, text_config
+from sft_toolkit.training.sequences import PackedFolder
+from sft_toolkit.training.shapes import attention_of_layers, option
 
 _PEAK_BF16 = {
     "GB200": 2.5e15,
@@ -36,45 +41,43 @@ _PEAK_BF16 = {
 
 @dataclass(frozen=True, slots=True)
 class Flops:
-    """FLOPs by what they grow with: tokens, trained tokens, and C + T (see above)."""
+    """FLOPs by what they grow with: tokens, trained tokens, and twice the pairs (see above) by window (None: all)."""
 
     per_token: float
     per_trained_token: float
-    per_pair: float
+    per_pair: dict[int | None, float]
 
     @classmethod
     def of(cls, causal_lm: nn.Module) -> Flops:
         """Count a causal LM's, parameters may lie on the meta device or be sharded."""
-        config: Any = causal_lm.config
+        config = text_config(causal_lm.config)  # type: ignore[arg-type]
         head = causal_lm.get_output_embeddings().weight
         lookup = causal_lm.get_input_embeddings().weight
         matrices = sum(_met(parameter, config) for parameter in causal_lm.parameters() if parameter.ndim >= 2)
+        per_pair: dict[int | None, float] = defaultdict(float)
+        for layer in attention_of_layers(config, len(layers_of(causal_lm))):
+            per_pair[layer.window] += 6 * layer.heads * layer.width
         return cls(
             per_token=6 * (matrices - lookup.numel() - (head.numel() if head is not lookup else 0)),
             per_trained_token=6 * head.numel(),
-            per_pair=6 * config.num_hidden_layers * config.num_attention_heads * _head_width(config),
+            per_pair=per_pair,
         )
 
-    def of_sequences(self, index: PackedIndex) -> NDArray[np.float64]:
+    def of_sequences(self, packed: PackedFolder) -> NDArray[np.float64]:
         """FLOPs of each packed sequence: float64[n]."""
-        tokens = index.tokens.astype(np.float64)
-        return (
-            self.per_token * tokens + self.per_trained_token * index.loss_tokens + self.per_pair * (index.cost + tokens)
-        )
-
-
-def _head_width(config: Any) -> float:
-    """Of an attention head; the mean of the two where queries and keys are wider than values (latent attention)."""
-    if hasattr(config, "qk_nope_head_dim"):
-        return (config.qk_nope_head_dim + config.qk_rope_head_dim + config.v_head_dim) / 2
-    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        index = packed.index
+        tokens, trained = index.tokens.astype(np.float64), index.loss_tokens.astype(np.float64)
+        found = self.per_token * tokens + self.per_trained_token * trained
+        for window, work in self.per_pair.items():
+            found += work * (packed.pairs_within(window) if window else index.cost + tokens)
+        return found
 
 
 def _met(parameter: nn.Parameter, config: Any) -> float:
     """Elements that one token meets: all of a matrix, k in E of stacked experts [E, …]."""
     if parameter.ndim < 3:
         return parameter.numel()
-    return parameter.numel() * getattr(config, "num_experts_per_tok", len(parameter)) / len(parameter)
+    return parameter.numel() * option(config, "num_experts_per_tok", len(parameter)) / len(parameter)
 
 
 def peak_flops(device: torch.device) -> float | None:

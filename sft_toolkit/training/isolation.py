@@ -3,7 +3,8 @@
 The loaded model runs on a small packed batch, and on each of its documents with the attention that transformers gives
 it. Where a layer does not attend through this package (a recurrent state, an attention of its own) or documents see one
 another all the same (positions that are not reset), documents go through the model one after the other instead. Where
-the model makes its logits otherwise than the loss does, the run is refused.
+the model makes its logits otherwise than the loss does, it makes them itself, of all tokens. Where a token's logits
+depend on what follows it, the run is refused.
 """
 
 from __future__ import annotations
@@ -18,20 +19,21 @@ from transformers import AttentionInterface, PreTrainedConfig
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers.shuffling import Shuffler
 from sft_toolkit.training.attention import ATTENTION, document_attention, register_attention
-from sft_toolkit.training.batch import Batch
-from sft_toolkit.training.model import PackedModel, without_gradients
+from sft_toolkit.training.batch import Batch, model_inputs
+from sft_toolkit.training.head import head_of, learned_outside
+from sft_toolkit.training.model import PackedModel, empty_model, layers_of, text_config, without_gradients
 from sft_toolkit.training.sequences import PackedSequence
 
 _LENGTHS = (70, 1, 90, 12, 30)
-_LOGITS_TOLERANCE = {False: 1e-4, True: 5e-2}
 _KINDS = frozenset({"full_attention", "sliding_attention"})
 _DROPOUT = ("attention_dropout", "attn_pdrop")
 """What configurations call it."""
-_HEAD_TOLERANCE = {False: 1e-4, True: 1e-2}
-"""Greatest relative differences, without and with bfloat16."""
+_TOLERANCE, BFLOAT16_TOLERANCE = 1e-4, 5e-2
+"""Greatest relative differences, of float32 and of kernels that compute in bfloat16."""
+_SEEN = 70
+"""Tokens of the document whose logits are compared with those of its first half."""
 _MAGNITUDES = (0.0, 1.0, 100.0)
 """Of the hidden states on which heads are compared: at none a bias is all there is, at great ones a cap is."""
-_HEAD_HINT = "this model's head cannot be trained here; use a trainer that runs the whole model"
 
 
 def require_no_dropout(config: PreTrainedConfig) -> None:
@@ -44,12 +46,24 @@ def require_no_dropout(config: PreTrainedConfig) -> None:
             )
 
 
-def packing_fault(model: PackedModel, *, bf16: bool, device: torch.device) -> str | None:
+def interface_fault(config: PreTrainedConfig) -> str | None:
+    """Why a model takes no attention from outside, where that is so."""
+    try:
+        empty_model(config)
+    except ToolkitError as fault:
+        if isinstance(fault.__cause__, KeyError) and ATTENTION in str(fault.__cause__):
+            return "its attention is its own, not that of transformers' interface"
+        raise
+    return None
+
+
+def packing_fault(model: PackedModel, *, device: torch.device, tolerance: float = _TOLERANCE) -> str | None:
     """Why packed documents would not be trained as each alone; None where they would be. Collective.
 
-    After a fault the model may be left in the middle of a pass: it is not to be used.
+    The model computes in float32, or `tolerance` leaves room for rounding. After a fault the model may be left in the
+    middle of a pass: it is not to be used.
     """
-    batch = Batch.of(_probe(model.causal_lm.config.vocab_size), device)
+    batch = Batch.of(_probe(text_config(model.causal_lm.config).vocab_size), device)
     try:
         with without_gradients(model):
             if fault := _layers_that_attend_otherwise(model, batch):
@@ -59,7 +73,7 @@ def packing_fault(model: PackedModel, *, bf16: bool, device: torch.device) -> st
         return fault.message
     except Exception as fault:  # a model's own code, given boundaries that it does not know
         return f"it fails on packed documents ({type(fault).__name__})"
-    if not found <= _LOGITS_TOLERANCE[bf16]:
+    if not found <= tolerance:
         return f"packed documents see one another: logits differ by {found:.2g}"
     return None
 
@@ -76,28 +90,59 @@ def compared(model: PackedModel, batch: Batch) -> float:
     return ((packed - alone).norm() / alone.norm().clamp(min=1e-30)).item()
 
 
-def require_known_head(model: PackedModel, *, bf16: bool, device: torch.device) -> None:
-    """Raise ToolkitError where the model's logits are not those that the loss is made of; collective.
+def head_fault(model: PackedModel, *, device: torch.device) -> str | None:
+    """Why the logits of a float32 model are not those that the loss is made of; None where they are. Collective.
 
-    Compared on hidden states of several magnitudes, put in the place of the last layer's.
+    It learns no more than weight and bias of the output, and its logits are compared on hidden states of several
+    magnitudes, put in the place of the last layer's.
     """
+    if lacking := learned_outside(model.causal_lm):
+        return f"{lacking} is part of it"
+    batch = Batch.of(_probe(text_config(model.causal_lm.config).vocab_size), device)
+    head = head_of(model.causal_lm).weight
+    drawn = torch.randn((1, sum(_LENGTHS), head.size(1)), generator=torch.Generator().manual_seed(0)).to(device)
+    try:
+        with without_gradients(model):
+            for magnitude in _MAGNITUDES:
+                hidden = drawn * magnitude
+                theirs = _logits_of_hidden(model, batch, hidden).float()
+                ours = model.logits_of(hidden[0]).float()
+                difference, norm = (theirs - ours).norm().item(), theirs.norm().item()
+                if not difference <= _TOLERANCE * norm:
+                    return (
+                        f"at hidden states of magnitude {magnitude:g} logits differ by {difference:.2g} of {norm:.2g}"
+                    )
+    except (AttributeError, KeyError, RuntimeError, TypeError) as fault:  # a head of another build
+        return f"comparing it fails ({type(fault).__name__})"
+    return None
+
+
+def choose_head(model: PackedModel, *, device: torch.device) -> str | None:
+    """Let the model make its own logits where its head is more than the loss knows: why, or None. Collective."""
+    fault = head_fault(model, device=device)
+    model.own_head = fault is not None
+    return fault
+
+
+def require_causal(model: PackedModel, *, device: torch.device) -> None:
+    """Raise ToolkitError where a document's logits depend on what follows them; collective."""
     config = model.causal_lm.config
-    batch = Batch.of(_probe(config.vocab_size), device)
+    tokens = torch.from_numpy(_probe(text_config(config).vocab_size).input_ids[:_SEEN].astype(np.int64))
     with without_gradients(model):
-        shape = 1, sum(_LENGTHS), model.causal_lm.get_output_embeddings().weight.size(1)
-        drawn = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-        drawn = drawn.to(device, torch.bfloat16 if bf16 else torch.float32)
-        for magnitude in _MAGNITUDES:
-            hidden = drawn * magnitude
-            theirs = _logits_of_hidden(model, batch, hidden).float()
-            ours = model.logits_of(hidden[0]).float()
-            difference, norm = (theirs - ours).norm().item(), theirs.norm().item()
-            if not difference <= _HEAD_TOLERANCE[bf16] * norm:
-                raise ToolkitError(
-                    f"{config.model_type}: its head makes other logits than the loss is made of: at hidden states of "
-                    f"magnitude {magnitude:g} they differ by {difference:.2g} of {norm:.2g}",
-                    _HEAD_HINT,
-                )
+        whole, prefix = (_document_logits(model, part, device) for part in (tokens, tokens[: _SEEN // 2]))
+    whole = whole[: len(prefix)]
+    difference, norm = (whole - prefix).norm().item(), prefix.norm().item()
+    if difference > _TOLERANCE * norm:
+        raise ToolkitError(
+            f"{config.model_type}: a token's logits depend on the tokens after it (by {difference / norm:.2g})",
+            "such a model would learn to copy what it is asked to predict; is `is_decoder` false in its config.json?",
+        )
+
+
+def _document_logits(model: PackedModel, tokens: Tensor, device: torch.device) -> Tensor:
+    inputs = model_inputs(tokens, np.array([len(tokens)], np.int32), device)
+    given = {"input_ids": inputs["input_ids"]} if model.apart else inputs
+    return model.logits(**given)[0].float()
 
 
 def _logits_of_hidden(model: PackedModel, batch: Batch, hidden: Tensor) -> Tensor:
@@ -107,12 +152,15 @@ def _logits_of_hidden(model: PackedModel, batch: Batch, hidden: Tensor) -> Tenso
         output["last_hidden_state"] = hidden
         return output
 
-    hook = model.causal_lm.base_model.register_forward_hook(replaced)
+    base = model.causal_lm.base_model
+    inner = base, getattr(base, "decoder", None)  # some causal LMs call the decoder in their base model themselves
+    hooks = [module.register_forward_hook(replaced) for module in inner if isinstance(module, nn.Module)]
     try:
         inputs = {"input_ids": batch.inputs["input_ids"]} if model.apart else batch.inputs
         return model.logits(**inputs)[0]
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 def _layers_that_attend_otherwise(model: PackedModel, batch: Batch) -> str | None:
@@ -129,10 +177,11 @@ def _layers_that_attend_otherwise(model: PackedModel, batch: Batch) -> str | Non
             model(batch)
     finally:
         register_attention()
-    config = model.causal_lm.config
-    if (lacking := config.num_hidden_layers - len(windows)) > 0:
+    config = text_config(model.causal_lm.config)
+    layers = layers_of(model.causal_lm)
+    if lacking := sum(not any(module in windows for module in layer.modules()) for layer in layers):
         return (
-            f"{lacking} of {config.num_hidden_layers} layers do not attend through transformers' attention interface "
+            f"{lacking} of {len(layers)} layers do not attend through transformers' attention interface "
             "(recurrent or linear attention, or their own)"
         )
     kinds = getattr(config, "layer_types", None) or []

@@ -7,7 +7,7 @@ whole until the step's end would save communication and cost 4 bytes a parameter
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, set_model_state_dict
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
+from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
@@ -38,18 +39,24 @@ class PackedModel(nn.Module):
 
     apart: documents go through the model one after the other, by the attention of transformers: for models that
     would let packed documents see one another
+    own_head: the model makes its logits itself, of all tokens: for heads that are more than `head_of` knows
     """
 
     def __init__(self, causal_lm: Any, *, apart: bool = False) -> None:
         super().__init__()
         self.causal_lm = causal_lm
         self.apart = apart
+        self.own_head = False
 
     def forward(self, batch: Batch) -> Tensor:
         """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
-        hidden = self._hidden_apart(batch) if self.apart else self._hidden(**batch.inputs)
+        made = self._made_of_all if self.own_head else self._hidden
+        states = self._made_apart(batch, made) if self.apart else made(**batch.inputs)
+        if self.own_head:
+            logits = states[batch.predictors].float()
+            return cross_entropy(logits, batch.targets, reduction="sum").double()
         head = head_of(self.causal_lm)
-        return summed_cross_entropy(hidden.to(head.weight.dtype), head, batch.predictors, batch.targets)
+        return summed_cross_entropy(states.to(head.weight.dtype), head, batch.predictors, batch.targets)
 
     def logits(self, **inputs: Any) -> Tensor:
         """What the causal LM itself makes of these inputs: [1, T, V]."""
@@ -63,7 +70,10 @@ class PackedModel(nn.Module):
     def _hidden(self, **inputs: Any) -> Tensor:
         return self.causal_lm.base_model(**inputs, use_cache=False).last_hidden_state[0]
 
-    def _hidden_apart(self, batch: Batch) -> Tensor:
+    def _made_of_all(self, **inputs: Any) -> Tensor:
+        return self.logits(**inputs)[0]
+
+    def _made_apart(self, batch: Batch, made: Callable[..., Tensor]) -> Tensor:
         """Every rank makes as many passes as the one with the most documents: layers are gathered in each."""
         input_ids, bounds = batch.inputs["input_ids"], batch.inputs["cu_seq_lens_q"]
         passes = torch.tensor(len(bounds) - 1, device=input_ids.device)
@@ -71,7 +81,7 @@ class PackedModel(nn.Module):
             dist.all_reduce(passes, dist.ReduceOp.MAX)
         documents = [*input_ids.split(bounds.diff().tolist(), dim=1)]
         documents += [input_ids[:, :1]] * (int(passes) - len(documents))
-        return torch.cat([self._hidden(input_ids=document) for document in documents])
+        return torch.cat([made(input_ids=document) for document in documents])
 
 
 @contextmanager
@@ -92,6 +102,11 @@ def read_config(source: ModelSource) -> PreTrainedConfig:
         return AutoConfig.from_pretrained(**located(source.path), **_NO_CODE)
 
 
+def text_config(config: PreTrainedConfig) -> Any:
+    """What a configuration says of the model that reads and writes text: its own, or a part of it."""
+    return config.get_text_config(decoder=True)
+
+
 def empty_model(config: PreTrainedConfig, dtype: torch.dtype = torch.float32, attention: str | None = ATTENTION) -> Any:
     """The model on the meta device, but for buffers, which its configuration determines.
 
@@ -108,36 +123,41 @@ def load_sharded(
 ) -> PackedModel:
     """Build the model sharded over `mesh` and fill it; collective. apart: see PackedModel."""
     weights = _read_weights(options, config) if mesh.get_rank() == 0 else {}
-    model = PackedModel(empty_model(config, attention=None if apart else ATTENTION), apart=apart)
-    model.causal_lm.tie_weights()
-    _shard(model, options, mesh)
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    model.to_empty(device=mesh.device_type)
-    for name, buffer in model.named_buffers():
-        buffer.copy_(buffers[name])
+    model = _allocated(options, config, mesh, apart=apart)
     complete = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model.causal_lm, weights, options=complete)
     return model
 
 
-def load_whole(path: Path, config: PreTrainedConfig, device: torch.device, *, apart: bool = False) -> PackedModel:
-    """A checkpoint on one device, to be evaluated: in float32, or in bfloat16 on CUDA, whose attention needs it.
+def moved(model: PackedModel, options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh) -> PackedModel:
+    """The same weights in a model that computes as these options say; each rank copies its own shards."""
+    found = _allocated(options, config, mesh, apart=model.apart)
+    found.own_head = model.own_head
+    before = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    with torch.no_grad():
+        for name, tensor in (*found.named_parameters(), *found.named_buffers()):
+            tensor.copy_(before[name])
+    return found
 
-    apart: see PackedModel
-    """
+
+def load_whole(path: Path, config: PreTrainedConfig, device: torch.device, *, apart: bool = False) -> PackedModel:
+    """A checkpoint on one device, in float32, to be evaluated. apart: see PackedModel"""
     register_attention()
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    causal_lm = _from_checkpoint(path, deepcopy(config), dtype=dtype, attn_implementation=None if apart else ATTENTION)
+    causal_lm = _from_checkpoint(
+        path, deepcopy(config), dtype=torch.float32, attn_implementation=None if apart else ATTENTION
+    )
     return PackedModel(causal_lm.to(device), apart=apart)
 
 
 def layers_of(causal_lm: Any) -> nn.ModuleList:
-    """The stack of decoder layers."""
-    count = causal_lm.config.num_hidden_layers
-    stacks = (module for module in causal_lm.modules() if isinstance(module, nn.ModuleList) and len(module) == count)
-    if (layers := next(stacks, None)) is None:
-        raise ToolkitError(f"{type(causal_lm).__name__}: no stack of {count} layers was found", "it is not supported")
-    return layers
+    """The stack of decoder layers: of the lists of modules that are part of no other, the one with most parameters."""
+    stacks: dict[str, nn.ModuleList] = {}
+    for name, module in causal_lm.named_modules():
+        if isinstance(module, nn.ModuleList) and not any(name.startswith(f"{outer}.") for outer in stacks):
+            stacks[name] = module
+    if not stacks:
+        raise ToolkitError(f"{type(causal_lm).__name__}: no stack of layers was found", "it is not supported")
+    return max(stacks.values(), key=lambda stack: sum(one.numel() for one in stack.parameters()))
 
 
 def located(path: Path) -> dict[str, Any]:
@@ -163,6 +183,18 @@ def _from_checkpoint(path: Path, config: PreTrainedConfig, **wishes: Any) -> Any
         )
     if missing := sorted(found["missing_keys"]):
         raise ToolkitError(f"{path}: has no weights for {missing[0]}", "is the checkpoint complete?")
+    return model
+
+
+def _allocated(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh, *, apart: bool) -> PackedModel:
+    """The model sharded over `mesh`, its parameters without values yet."""
+    model = PackedModel(empty_model(config, attention=None if apart else ATTENTION), apart=apart)
+    model.causal_lm.tie_weights()
+    _shard(model, options, mesh)
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    model.to_empty(device=mesh.device_type)
+    for name, buffer in model.named_buffers():
+        buffer.copy_(buffers[name])
     return model
 
 
@@ -197,4 +229,5 @@ def _explained(place: Path | str) -> Iterator[None]:
         if "trust_remote_code" in str(fault):
             message = f"{place}: its model is defined by Python files of its own, which are never run"
             raise ToolkitError(message, "use a model type that transformers itself holds") from fault
-        raise ToolkitError(f"{place}: transformers cannot load it: {fault}") from fault
+        reason = next(iter(str(fault).splitlines()), type(fault).__name__)
+        raise ToolkitError(f"{place}: transformers cannot load it: {reason}") from fault

@@ -17,7 +17,9 @@ class Recipe:
     sequences of each rank per optimiser step
     order, buffer: see sft_toolkit.packers; "auto" is what `choose_order` takes for the packed index
     warmup_ratio, decay_ratio: shares of the steps
+    min_learning_rate: what the learning rate falls to; betas, eps: AdamW's
     max_grad_norm: gradients are clipped to it
+    drop_last: leave out the last step of an epoch where it lacks sequences
     weight_decay: of matrices alone; bf16: compute in bfloat16, keep weights and sum gradients in float32
     """
 
@@ -28,12 +30,15 @@ class Recipe:
     buffer: int = 256
     seed: int = 0
     learning_rate: float = 2e-5
+    min_learning_rate: float = 0.0
     schedule: Schedule = "cosine"
     warmup_ratio: float = 0.03
     decay_ratio: float = 0.2
     betas: tuple[float, float] = (0.9, 0.95)
+    eps: float = 1e-8
     weight_decay: float = 0.1
     max_grad_norm: float = 1.0
+    drop_last: bool = False
     bf16: bool = False
 
     def __post_init__(self) -> None:
@@ -45,6 +50,10 @@ class Recipe:
         for name, rate in (("learning_rate", self.learning_rate), ("max_grad_norm", self.max_grad_norm)):
             if not rate > 0:
                 raise UsageError(f"`{name}` {rate}: not above 0")
+        if not 0 <= self.min_learning_rate <= self.learning_rate:
+            raise UsageError(f"`min_learning_rate` {self.min_learning_rate}: not in 0 … {self.learning_rate}")
+        if not self.eps > 0:
+            raise UsageError(f"`eps` {self.eps}: not above 0")
         if self.schedule == "wsd" and self.warmup_ratio + self.decay_ratio > 1:
             given = f"`warmup_ratio` {self.warmup_ratio} and `decay_ratio` {self.decay_ratio}"
             raise UsageError(f"{given} leave no step between them")
@@ -80,6 +89,7 @@ class TrainOptions:
     """A run. `checkpoint_every`, `validate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
     validation: a packed folder that is evaluated, not trained; reports: "tensorboard", "wandb"
+    extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
     """
 
     packed: Path
@@ -95,4 +105,10 @@ class TrainOptions:
     reports: tuple[str, ...] = ()
     checksums: bool = True
     resume: bool = False
+    extend: Path | None = None
+    weights_only: bool = False
     quiet: bool = False
+
+    def __post_init__(self) -> None:
+        if self.weights_only and self.extend is None:
+            raise UsageError("`weights_only` says what of an earlier run is taken", "name it with `extend`")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from sft_toolkit.errors import UsageError
 from sft_toolkit.packers import FILLER, Plan
 from sft_toolkit.shards.packed_index import PackedIndex
 
@@ -14,22 +15,30 @@ class Order:
 
     The plan keeps the ranks that the run began with, and so every step its sequences, whatever ranks it is resumed on;
     where these do not divide a step, its last microbatch is filled up with FILLER.
+
+    whole: without the last step of an epoch where the plan lacks sequences for it; first: steps of the plan that an
+    earlier run has done
     """
 
-    def __init__(self, plan: Plan, ranks: int) -> None:
+    def __init__(self, plan: Plan, ranks: int, *, whole: bool = False, first: int = 0) -> None:
         self._plan = plan
         self._ranks = ranks
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return self._plan.steps
+        self._first = first
+        self.steps_per_epoch = steps_of_epoch(plan, whole=whole)
 
     def step(self, step: int) -> NDArray[np.int64]:
         """Numbers of sequences: int64[microbatches, ranks]."""
-        epoch, within = divmod(step, self._plan.steps)
+        epoch, within = divmod(self._first + step, self.steps_per_epoch)
         sequences = self._plan.step(epoch, within).ravel()
         lacking = -len(sequences) % self._ranks
         return np.append(sequences, np.full(lacking, FILLER)).reshape(-1, self._ranks)
+
+
+def steps_of_epoch(plan: Plan, *, whole: bool) -> int:
+    """Steps of an epoch; `whole`: those alone that no FILLER is in. Raises UsageError where none is left."""
+    if whole and not plan.whole_steps:
+        raise UsageError("`drop_last`: there are fewer sequences than a step takes", "use fewer microbatches or ranks")
+    return plan.whole_steps if whole else plan.steps
 
 
 class Figures:

@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.model import text_config
 from sft_toolkit.training.sequences import PackedFolder, PackedSequence
 
 
@@ -29,8 +30,9 @@ class Reader:
 
     @classmethod
     def of(cls, packed: PackedFolder, config: PreTrainedConfig, device: torch.device) -> Reader:
-        positions = getattr(config, "max_position_embeddings", sys.maxsize)
-        return cls(packed, config.vocab_size, positions, turning_alike(config), device)
+        text = text_config(config)
+        positions = getattr(text, "max_position_embeddings", sys.maxsize)
+        return cls(packed, text.vocab_size, positions, turning_alike(text), device)
 
     def batch(self, number: int) -> Batch:
         """One sequence; for FILLER, one token without loss."""

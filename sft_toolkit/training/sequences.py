@@ -81,6 +81,17 @@ class PackedFolder:
         shard = self._shard(int(self.index.shard[number]))
         return int(np.diff(shard.boundaries(int(self.index.row[number]))).max())
 
+    def pairs_within(self, window: int) -> NDArray[np.float64]:
+        """Twice the pairs of a token and one that it sees, itself and window - 1 before, in each sequence: float64[n].
+
+        Reads the boundaries of all documents, and no token.
+        """
+        found = np.zeros(len(self))
+        for number in range(len(self.folder.paths)):
+            of_shard = np.flatnonzero(self.index.shard == number)
+            found[of_shard] = self._shard(number).pairs_within(window)[self.index.row[of_shard]]
+        return found
+
     def verify(self, shards: Iterable[int]) -> None:
         """Raise ToolkitError where the bytes of one of these shards are not those that were written."""
         self.folder.verify(shards)
@@ -119,6 +130,19 @@ class _MappedShard:
     def boundaries(self, row: int) -> NDArray[np.int32]:
         (bounds,) = self._values(row, "cu_seqlens")
         return bounds.to_numpy()
+
+    def pairs_within(self, window: int) -> NDArray[np.float64]:
+        """Of every row: float64[rows]."""
+        parts = []
+        for batch in self._batches:
+            bounds = batch.column("cu_seqlens")
+            ends, values = bounds.offsets.to_numpy(), bounds.values.to_numpy().astype(np.float64)
+            lengths = np.append(np.diff(values), 0.0)
+            lengths[ends[1:] - 1] = 0  # from one row's last boundary to the next one's first
+            near = np.minimum(lengths, window)
+            pairs = np.append(0.0, np.cumsum(near * (near + 1) + 2 * window * (lengths - near)))
+            parts.append(pairs[ends[1:]] - pairs[ends[:-1]])
+        return np.concatenate(parts)
 
     def _values(self, row: int, *columns: str) -> list[pa.Array]:
         number = int(np.searchsorted(self._ends, row, side="right"))

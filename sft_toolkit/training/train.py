@@ -20,9 +20,11 @@ from sft_toolkit.packers import AUTO, OrderChoice, Plan, choose_order, plan_for
 from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
+from sft_toolkit.training.extension import Extension
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import packing_fault, require_known_head, require_no_dropout
-from sft_toolkit.training.model import PackedModel, load_sharded, read_config
+from sft_toolkit.training.isolation import require_no_dropout
+from sft_toolkit.training.loading import load_checked
+from sft_toolkit.training.model import PackedModel, read_config
 from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
 from sft_toolkit.training.processes import Ranks, joined_ranks
@@ -31,11 +33,15 @@ from sft_toolkit.training.rendering_check import rendering_warnings
 from sft_toolkit.training.reports import Report, open_reports
 from sft_toolkit.training.sequences import PackedFolder
 from sft_toolkit.training.trainer import Trainer
-from sft_toolkit.training.training_folder import RunFolder, pins_of
+from sft_toolkit.training.training_folder import PINS, RunFolder, pins_of
 
 
 def _print_warning(text: str) -> None:
     print(f"warning: {text}", file=sys.stderr)
+
+
+def _ignore(text: str) -> None:
+    """What a rank that does not lead has to say is said by the one that does."""
 
 
 def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -> None:
@@ -51,20 +57,26 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
         config = read_config(options.source)
         require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
-        folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config))
+        extension = None
+        if options.extend:
+            extension = Extension.of(options.extend, PINS, weights_only=options.weights_only)
+        folder = RunFolder(options.output, pins_of(options.recipe, reader.packed, config, extension))
         if ranks.leads:
             held.enter_context(folder.lock())
-        if ranks.leads and not options.quiet:
+        heard = warn if ranks.leads and not options.quiet else _ignore
+        if heard is warn:
             for warning in rendering_warnings(options.packed, options.source):
                 warn(warning)
-        model = _train(options, config, ranks, folder, reader)
+        model = _train(options, config, ranks, folder, reader, extension, heard)
         export(model, config, options.source, folder.model, ranks)
         if ranks.leads and not options.quiet:
             print(f"model -> {folder.model}", file=sys.stderr)
 
 
 def require_work_for_all(packed: PackedFolder, ranks: int) -> None:
-    """Raise UsageError where there are fewer sequences than ranks: one of them would only wait."""
+    """Raise UsageError where there are fewer sequences than ranks: one of them would only wait; or none has a loss."""
+    if not packed.index.loss_tokens.any():
+        raise UsageError(f"{packed.path}: no token has a loss", "nothing would be learned: look at the loss mask")
     if len(packed) < ranks:
         raise UsageError(f"{packed.path}: {len(packed)} sequences for {ranks} ranks", "use fewer ranks")
 
@@ -88,45 +100,41 @@ def plan_of(recipe: Recipe, packed: PackedFolder, ranks: int) -> Plan:
 
 
 def _train(
-    options: TrainOptions, config: PreTrainedConfig, ranks: Ranks, folder: RunFolder, reader: Reader
+    options: TrainOptions,
+    config: PreTrainedConfig,
+    ranks: Ranks,
+    folder: RunFolder,
+    reader: Reader,
+    extension: Extension | None,
+    warn: Callable[[str], None],
 ) -> PackedModel:
     recipe = options.recipe
     require_work_for_all(reader.packed, ranks.count)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
     if ranks.leads and not options.quiet and recipe.order == AUTO:
         print(f"order {order_choice(recipe, reader.packed, planned_ranks)}", file=sys.stderr)
-    order = Order(plan_of(recipe, reader.packed, planned_ranks), ranks.count)
+    plan = plan_of(recipe, reader.packed, planned_ranks)
+    read = extension.steps_read(folder.pins, planned_ranks) if extension else 0
+    order = Order(plan, ranks.count, whole=recipe.drop_last, first=read)
     evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
-    model = _load(options, config, ranks)
+    model = load_checked(options, config, ranks, warn)
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
-    figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed.index))
+    figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed))
     trainer = Trainer(options, ranks, model, reader, order, figures)
     checkpoints = Checkpoints(folder.checkpoints, ranks, options.keep)
     if done:
         trainer.resume(checkpoints, done)
+    elif extension:
+        trainer.extend(Checkpoints(extension.folder, ranks, 1), extension.step, weights_only=extension.weights_only)
     reports: list[Report] = []
     if ranks.leads:
-        folder.pin(planned_ranks)
+        folder.pin(planned_ranks, read)
         reports = open_reports(options, trainer.done, trainer.steps)
     try:
         trainer.run(checkpoints, reports, Evaluation(evaluated, ranks) if evaluated else None)
     finally:
         for report in reports:
             report.close()
-    return model
-
-
-def _load(options: TrainOptions, config: PreTrainedConfig, ranks: Ranks) -> PackedModel:
-    """The model as it trains documents exactly: packed where that changes nothing, else one after the other."""
-    bf16 = options.recipe.bf16
-    model = load_sharded(options, config, ranks.mesh)
-    fault = packing_fault(model, bf16=bf16, device=ranks.device)
-    if fault is not None:
-        if ranks.leads and not options.quiet:
-            slower = "documents go through the model one after the other, which is exact and slower"
-            print(f"warning: {config.model_type}: {fault}: {slower}", file=sys.stderr)
-        model = load_sharded(options, config, ranks.mesh, apart=True)
-    require_known_head(model, bf16=bf16, device=ranks.device)
     return model
 
 

@@ -63,6 +63,10 @@ class Trainer:
         checkpoints.load(step, self._model, self._optimizer)
         self.done = step
 
+    def extend(self, checkpoints: Checkpoints, step: int, *, weights_only: bool) -> None:
+        """Begin with what another run had learned at `step`."""
+        checkpoints.load(step, self._model, self._optimizer, weights_only=weights_only)
+
     def run(self, checkpoints: Checkpoints, reports: Sequence[Report], evaluation: Evaluation | None) -> None:
         """Train to the end. After SIGTERM or SIGINT to any rank: finish the step, save, raise SystemExit(128 + it)."""
         with StopRequest() as stop, checkpoints:
@@ -82,9 +86,7 @@ class Trainer:
         """One optimiser step; returns its figures, and leaves in `stop` what any rank was asked."""
         begin = time.perf_counter()
         sequences = self._order.step(self.done)
-        rate = self._recipe.learning_rate * rate_share(
-            self._recipe.schedule, self.done, self.steps, self._recipe.warmup_ratio, self._recipe.decay_ratio
-        )
+        rate = self._rate()
         losses = self._backward(sequences)
         loss = self._sum_over_ranks(losses, stop) / max(1, self._figures.loss_tokens(sequences))
         gradient_norm = self._clip()
@@ -97,6 +99,11 @@ class Trainer:
         self.done += 1
         learned = {"step": self.done, "loss": loss, "grad_norm": gradient_norm, "learning_rate": rate}
         return learned | self._account(sequences, time.perf_counter() - begin)
+
+    def _rate(self) -> float:
+        recipe = self._recipe
+        shares = recipe.warmup_ratio, recipe.decay_ratio, recipe.min_learning_rate / recipe.learning_rate
+        return recipe.learning_rate * rate_share(recipe.schedule, self.done, self.steps, *shares)
 
     def _backward(self, sequences: NDArray[np.int64]) -> Tensor:
         """Add up the gradients of this rank's sequences; returns their summed losses: float64[microbatches]."""
@@ -157,7 +164,7 @@ def _adamw(model: PackedModel, recipe: Recipe) -> AdamW:
         {"params": [one for one in parameters if one.ndim >= 2], "weight_decay": recipe.weight_decay},
         {"params": [one for one in parameters if one.ndim < 2], "weight_decay": 0.0},
     ]
-    return AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, foreach=True)
+    return AdamW(groups, lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.eps, foreach=True)
 
 
 def _log(reports: Sequence[Report], row: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import xxhash
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
 from sft_toolkit.shards.atomic import explained, write_text
+from sft_toolkit.training.extension import Extension
 from sft_toolkit.training.options import Recipe
 from sft_toolkit.training.sequences import PackedFolder
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PINS, MODEL = "run.json", "model"
 _LOCK = ".lock"
+_WORDS = {"packed": "on other sequences", "model": "with another model", "extends": "from another state"}
 _HISTORY = frozenset({"_name_or_path", "transformers_version"})
 
 
@@ -33,7 +35,7 @@ class RunFolder:
         self.path = path
         self.checkpoints = path / "checkpoints"
         self.model = path / MODEL
-        self._pins = decode(encode(pins))
+        self.pins: dict[str, Any] = decode(encode(pins))
 
     def lock(self) -> TextIO:
         """Keep other runs out while the file returned is open. Raises ToolkitError where one is in."""
@@ -59,30 +61,34 @@ class RunFolder:
         if not resume:
             raise UsageError(f"{self.path}: holds a run", "use `resume=True` to continue, or another `output`")
         pinned = decode(path.read_bytes())
-        if difference := _difference(pinned, self._pins):
+        if difference := _difference(pinned, self.pins):
             raise UsageError(f"{self.path}: was begun {difference}", "resume it as it was, or use another `output`")
         return int(pinned["ranks"])
 
-    def pin(self, ranks: int) -> None:
-        """From now on this folder holds a run that was begun on `ranks` ranks."""
-        write_text(self.path / PINS, encode_text({"ranks": ranks, **self._pins}) + "\n")
+    def pin(self, ranks: int, read: int) -> None:
+        """From now on this folder holds a run that was begun on `ranks` ranks, `read` steps into the order."""
+        write_text(self.path / PINS, encode_text({"ranks": ranks, "read": read, **self.pins}) + "\n")
 
 
-def pins_of(recipe: Recipe, packed: PackedFolder, config: PreTrainedConfig) -> dict[str, Any]:
+def pins_of(
+    recipe: Recipe, packed: PackedFolder, config: PreTrainedConfig, extension: Extension | None = None
+) -> dict[str, Any]:
     architecture = {name: value for name, value in config.to_dict().items() if name not in _HISTORY}
     checksums = [shard["blake2b"] for shard in packed.folder.manifest["shards"]]
     return {
         "recipe": asdict(recipe),
         "packed": xxhash.xxh3_128_hexdigest(encode(checksums)),
         "model": xxhash.xxh3_128_hexdigest(repr(sorted(architecture.items())).encode()),
+        **({"extends": extension.pins} if extension else {}),
     }
 
 
 def _difference(pinned: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    before_all = decode(encode(asdict(Recipe()))) | pinned["recipe"]  # what an older run.json does not name
     for name, value in wanted["recipe"].items():
-        if (before := pinned["recipe"].get(name)) != value:
+        if (before := before_all[name]) != value:
             return f"with `{name}` {before}, not {value}"
-    for name in ("packed", "model"):
-        if pinned[name] != wanted[name]:
-            return {"packed": "on other sequences", "model": "with another model"}[name]
+    for name, words in _WORDS.items():
+        if pinned.get(name) != wanted.get(name):
+            return words
     return None

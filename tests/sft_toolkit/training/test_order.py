@@ -5,12 +5,31 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sft_toolkit.errors import UsageError
 from sft_toolkit.packers import FILLER, ORDERS, plan_for
 from sft_toolkit.shards.packed_index import PackedIndex
 from sft_toolkit.training.order import Figures, Order
+
+
+def test_whole_steps_alone_leave_out_what_lacks_sequences_in_every_epoch() -> None:
+    plan = plan_for("random", np.ones(10, np.int64), 2, 2)
+    order = Order(plan, 2, whole=True)
+    assert order.steps_per_epoch == 2
+    read = [set(order.step(step).ravel().tolist()) for step in range(4)]
+    assert all(len(step) == 4 and FILLER not in step for step in read)
+    assert not read[0] & read[1] and not read[2] & read[3]
+    with pytest.raises(UsageError, match="`drop_last`: there are fewer sequences"):
+        Order(plan_for("random", np.ones(3, np.int64), 2, 2), 2, whole=True)
+
+
+def test_an_order_that_continues_begins_where_the_other_stopped() -> None:
+    plan = plan_for("random", np.ones(10, np.int64), 2, 2)
+    whole, later = Order(plan, 2), Order(plan, 2, first=5)
+    assert all(np.array_equal(whole.step(5 + step), later.step(step)) for step in range(6))
 
 
 @given(

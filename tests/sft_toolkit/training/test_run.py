@@ -9,7 +9,6 @@ import pickle
 import resource
 import shutil
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -32,33 +31,10 @@ from sft_toolkit.training.options import ModelSource, Recipe, TrainOptions
 from sft_toolkit.training.sequences import PackedFolder
 from sft_toolkit.training.train import require_work_for_all, train
 from sft_toolkit.training.training_folder import RunFolder
-from tests.sft_toolkit.training.tiny import counting_documents, tiny_config, write_packed
+from tests.sft_toolkit.training.tiny import counting_documents, losses, rows, tiny_config, write_packed
 from tests.token_shards import Document
 
-
-@pytest.fixture(autouse=True)
-def no_ranks_before_or_after() -> Iterator[None]:
-    if dist.is_initialized():
-        dist.destroy_process_group()
-    yield
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-@pytest.fixture
-def options(packed: Path, tmp_path: Path) -> TrainOptions:
-    """Six steps of two microbatches, from random weights."""
-    tiny_config().save_pretrained(tmp_path / "config")
-    recipe = Recipe(steps=6, microbatches=2, order="random", learning_rate=1e-3)
-    return TrainOptions(packed, tmp_path / "run", ModelSource(init=tmp_path / "config"), recipe, quiet=True)
-
-
-def rows(options: TrainOptions) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (options.output / "metrics.jsonl").read_text().splitlines()]
-
-
-def losses(options: TrainOptions) -> list[float]:
-    return [row["loss"] for row in rows(options) if "loss" in row]
+pytestmark = pytest.mark.usefixtures("no_ranks_before_or_after")
 
 
 def complete(options: TrainOptions) -> list[str]:
@@ -80,17 +56,28 @@ def test_epochs_read_every_sequence_and_figures_add_up(options: TrainOptions) ->
 
 
 def test_without_loss_weight_decay_shrinks_matrices_and_nothing_else(options: TrainOptions, tmp_path: Path) -> None:
-    silent = [Document(one.id, one.tokens, [False] * len(one.tokens)) for one in counting_documents(4)]
+    documents = [Document(str(loss), [7] * 128, [False] + [loss] * 127) for loss in (True, False)]
+    packed = PackedFolder(write_packed(tmp_path, documents))
+    silent = packed.index.loss_tokens.tolist().index(0)
+    orders = [plan_for("random", packed.index.cost, 1, seed=seed).step(0, 0).item() for seed in range(9)]
     torch.manual_seed(0)
     tiny = AutoModelForCausalLM.from_config(tiny_config())
     tiny.save_pretrained(tmp_path / "before")
-    recipe = Recipe(steps=1, learning_rate=0.5, weight_decay=0.1, schedule="wsd", warmup_ratio=0.0)
+    recipe = Recipe(steps=1, learning_rate=0.5, weight_decay=0.1, schedule="wsd", warmup_ratio=0.0, order="random")
     source = ModelSource(checkpoint=tmp_path / "before")
-    train(replace(options, packed=write_packed(tmp_path, silent), source=source, recipe=recipe))
+    recipe = replace(recipe, seed=orders.index(silent))
+    train(replace(options, packed=packed.path, source=source, recipe=recipe))
     after = AutoModelForCausalLM.from_pretrained(options.output / "model").state_dict()
     assert losses(options) == [0]
     for name, tensor in tiny.state_dict().items():
         torch.testing.assert_close(after[name], tensor * (0.95 if tensor.ndim >= 2 else 1))
+
+
+def test_a_folder_without_a_loss_is_refused(options: TrainOptions, tmp_path: Path) -> None:
+    silent = [Document(one.id, one.tokens, [False] * len(one.tokens)) for one in counting_documents(4)]
+    with pytest.raises(UsageError, match="packed: no token has a loss"):
+        train(replace(options, packed=write_packed(tmp_path, silent)))
+    assert not (options.output / "run.json").exists()
 
 
 def test_computing_activations_twice_changes_nothing(options: TrainOptions) -> None:

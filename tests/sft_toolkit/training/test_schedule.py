@@ -30,6 +30,14 @@ def test_wsd_stays_and_falls_over_the_last_part_alone() -> None:
     assert shares("wsd", 3, decay=0.0) == [1, 1, 1]
 
 
+def test_what_falls_falls_to_the_floor() -> None:
+    assert [rate_share("linear", step, 4, 0.0, 0.2, floor=0.2) for step in range(4)] == pytest.approx(
+        [1, 0.8, 0.6, 0.4]
+    )
+    assert rate_share("cosine", 999, 1000, 0.0, 0.2, floor=0.1) == pytest.approx(0.1, abs=1e-4)
+    assert [rate_share("wsd", step, 4, 0.25, 0.5, floor=0.5) for step in range(4)] == [1, 1, 1, 0.75]
+
+
 @given(
     schedule=st.sampled_from(get_args(Schedule)),
     steps=st.integers(1, 400),

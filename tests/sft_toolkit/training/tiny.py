@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from transformers import LlamaConfig, PreTrainedConfig, Qwen3Config, Qwen3MoeConfig
 
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.stages.pack.two_passes import PackOptions, run_pack
+from sft_toolkit.training.options import TrainOptions
 from tests.token_shards import Document, write_token_folder
 
 VOCABULARY = 256
@@ -65,3 +68,12 @@ def write_packed(
     run = RunOptions([str(tokens)], output=str(folder / "packed"), workers=1, rows_per_shard=rows_per_shard)
     run_pack(PackOptions(capacity=capacity, shuffle=shuffle, labels=labels), run)
     return folder / "packed"
+
+
+def rows(options: TrainOptions) -> list[dict[str, Any]]:
+    """What a run reported."""
+    return [json.loads(line) for line in (options.output / "metrics.jsonl").read_text().splitlines()]
+
+
+def losses(options: TrainOptions) -> list[float]:
+    return [row["loss"] for row in rows(options) if "loss" in row]
