@@ -99,6 +99,10 @@ def train(
     report: Annotated[list[str] | None, _watch("Besides metrics.jsonl. Repeatable.", metavar=_REPORTS)] = None,
     resume: Annotated[bool, _watch("Resume from the newest checkpoint.")] = False,
     checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
+    check_export: Annotated[
+        bool | None,
+        _watch("Evaluate the exported model with plain transformers; by default up to 3 B parameters."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("-n", "--dry-run", help="Report parameters, steps and memory; load and train nothing.")
     ] = False,
@@ -140,6 +144,7 @@ def train(
         validate_every=validate_every,
         reports=tuple(report or ()),
         checksums=checksums,
+        check_export=check_export,
         resume=resume,
         extend=extend,
         weights_only=weights_only,

@@ -14,18 +14,34 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.souping.locating import CONFIG
 from sft_toolkit.souping.side_files import side_files
-from sft_toolkit.training.model import PackedModel, empty_model, located
+from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.carried import carry_over
+from sft_toolkit.training.export_check import require_same_loss
+from sft_toolkit.training.model import PackedModel, empty_model, located, without_gradients
 from sft_toolkit.training.options import ModelSource
 from sft_toolkit.training.processes import Ranks
+from sft_toolkit.training.sequences import PackedSequence
 
 _GENERATION = "generation_config.json"
 
 
-def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, folder: Path, ranks: Ranks) -> None:
+def export(
+    model: PackedModel,
+    config: PreTrainedConfig,
+    source: ModelSource,
+    folder: Path,
+    ranks: Ranks,
+    checked: PackedSequence | None = None,
+    *,
+    bf16: bool = False,
+) -> None:
     """Write the model in the types that its checkpoint had, and read it back; collective.
 
-    The folder appears when it is whole and every tensor was found to be equal, bit for bit. Raises ToolkitError.
+    The folder appears when it is whole, every tensor was found to be equal, bit for bit, and plain transformers has the
+    trained model's loss on `checked`. bf16: it computes in bfloat16. Raises ToolkitError.
     """
+    batch = Batch.of(checked, ranks.device) if checked is not None else None
+    loss = _mean_loss(model, batch) if batch else 0.0
     gathered = get_model_state_dict(model.causal_lm, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if not ranks.leads:
         return
@@ -38,12 +54,24 @@ def export(model: PackedModel, config: PreTrainedConfig, source: ModelSource, fo
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         blank.save_pretrained(partial, state_dict=weights)
+        if model.unread:
+            carry_over(source.path, partial, model.unread)
         _save_side_files(source, partial)
         _require_equal(partial, weights, dtype)
+        if batch:
+            require_same_loss(partial, batch, loss, dtype, bf16=bf16)
         partial.rename(folder)
     except (OSError, SafetensorError) as fault:
         shutil.rmtree(partial, ignore_errors=True)
         raise ToolkitError(f"{folder}: cannot be written: {fault}", "make room, then use `resume=True`") from fault
+    except ToolkitError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _mean_loss(model: PackedModel, batch: Batch) -> float:
+    with without_gradients(model):
+        return model(batch).item() / len(batch.targets)
 
 
 def _save_side_files(source: ModelSource, folder: Path) -> None:

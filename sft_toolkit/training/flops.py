@@ -50,7 +50,7 @@ class Flops:
     @classmethod
     def of(cls, causal_lm: nn.Module) -> Flops:
         """Count a causal LM's, parameters may lie on the meta device or be sharded."""
-        config = text_config(causal_lm.config)  # type: ignore[arg-type]
+        config = text_config(causal_lm.config)
         head = causal_lm.get_output_embeddings().weight
         lookup = causal_lm.get_input_embeddings().weight
         matrices = sum(_met(parameter, config) for parameter in causal_lm.parameters() if parameter.ndim >= 2)

@@ -26,6 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.training.attention import ATTENTION, register_attention
 from sft_toolkit.training.batch import Batch
+from sft_toolkit.training.carried import unread_tensors
 from sft_toolkit.training.head import head_of
 from sft_toolkit.training.loss import summed_cross_entropy
 from sft_toolkit.training.options import ModelSource, TrainOptions
@@ -40,6 +41,7 @@ class PackedModel(nn.Module):
     apart: documents go through the model one after the other, by the attention of transformers: for models that
     would let packed documents see one another
     own_head: the model makes its logits itself, of all tokens: for heads that are more than `head_of` knows
+    unread: on the first rank, tensors of the checkpoint that transformers does not read
     """
 
     def __init__(self, causal_lm: Any, *, apart: bool = False) -> None:
@@ -47,6 +49,7 @@ class PackedModel(nn.Module):
         self.causal_lm = causal_lm
         self.apart = apart
         self.own_head = False
+        self.unread: list[str] = []
 
     def forward(self, batch: Batch) -> Tensor:
         """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
@@ -122,8 +125,9 @@ def load_sharded(
     options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh, *, apart: bool = False
 ) -> PackedModel:
     """Build the model sharded over `mesh` and fill it; collective. apart: see PackedModel."""
-    weights = _read_weights(options, config) if mesh.get_rank() == 0 else {}
+    weights, unread = _read_weights(options, config) if mesh.get_rank() == 0 else ({}, [])
     model = _allocated(options, config, mesh, apart=apart)
+    model.unread = unread
     complete = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model.causal_lm, weights, options=complete)
     return model
@@ -132,7 +136,7 @@ def load_sharded(
 def moved(model: PackedModel, options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh) -> PackedModel:
     """The same weights in a model that computes as these options say; each rank copies its own shards."""
     found = _allocated(options, config, mesh, apart=model.apart)
-    found.own_head = model.own_head
+    found.own_head, found.unread = model.own_head, model.unread
     before = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     with torch.no_grad():
         for name, tensor in (*found.named_parameters(), *found.named_buffers()):
@@ -143,9 +147,8 @@ def moved(model: PackedModel, options: TrainOptions, config: PreTrainedConfig, m
 def load_whole(path: Path, config: PreTrainedConfig, device: torch.device, *, apart: bool = False) -> PackedModel:
     """A checkpoint on one device, in float32, to be evaluated. apart: see PackedModel"""
     register_attention()
-    causal_lm = _from_checkpoint(
-        path, deepcopy(config), dtype=torch.float32, attn_implementation=None if apart else ATTENTION
-    )
+    attention = None if apart else ATTENTION
+    causal_lm, _ = _from_checkpoint(path, deepcopy(config), dtype=torch.float32, attn_implementation=attention)
     return PackedModel(causal_lm.to(device), apart=apart)
 
 
@@ -167,23 +170,26 @@ def located(path: Path) -> dict[str, Any]:
     return {"pretrained_model_name_or_path": path, "local_files_only": True}
 
 
-def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> dict[str, Tensor]:
+def _read_weights(options: TrainOptions, config: PreTrainedConfig) -> tuple[dict[str, Tensor], list[str]]:
+    """All tensors of the model, and the names of those in the checkpoint that are none of its."""
     source, config = options.source, deepcopy(config)
     if source.init is None:
-        return _from_checkpoint(source.path, config, dtype="auto").state_dict()
+        model, unexpected = _from_checkpoint(source.path, config, dtype="auto")
+        return model.state_dict(), unread_tensors(source.path, model, unexpected)
     with _explained(source.path):
         torch.manual_seed(options.recipe.seed)
-        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, **_NO_CODE).state_dict()
+        return AutoModelForCausalLM.from_config(config, dtype=torch.float32, **_NO_CODE).state_dict(), []
 
 
-def _from_checkpoint(path: Path, config: PreTrainedConfig, **wishes: Any) -> Any:
+def _from_checkpoint(path: Path, config: PreTrainedConfig, **wishes: Any) -> tuple[Any, list[str]]:
+    """The model, and the names of tensors that it has no place for."""
     with _explained(path):
         model, found = AutoModelForCausalLM.from_pretrained(
             **located(path), config=config, output_loading_info=True, **_NO_CODE, **wishes
         )
     if missing := sorted(found["missing_keys"]):
         raise ToolkitError(f"{path}: has no weights for {missing[0]}", "is the checkpoint complete?")
-    return model
+    return model, list(found["unexpected_keys"])
 
 
 def _allocated(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh, *, apart: bool) -> PackedModel:

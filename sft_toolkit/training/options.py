@@ -89,6 +89,7 @@ class TrainOptions:
     """A run. `checkpoint_every`, `validate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
     validation: a packed folder that is evaluated, not trained; reports: "tensorboard", "wandb"
+    check_export: evaluate the exported model with plain transformers, None: where it is small
     extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
     """
 
@@ -104,6 +105,7 @@ class TrainOptions:
     validate_every: int = 0
     reports: tuple[str, ...] = ()
     checksums: bool = True
+    check_export: bool | None = None
     resume: bool = False
     extend: Path | None = None
     weights_only: bool = False

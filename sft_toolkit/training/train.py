@@ -20,6 +20,7 @@ from sft_toolkit.packers import AUTO, OrderChoice, Plan, choose_order, plan_for
 from sft_toolkit.training.checkpoints import Checkpoints, complete_steps
 from sft_toolkit.training.evaluation import Evaluation
 from sft_toolkit.training.export import export
+from sft_toolkit.training.export_check import CHECKED_PARAMETERS, first_documents
 from sft_toolkit.training.extension import Extension
 from sft_toolkit.training.flops import Flops
 from sft_toolkit.training.isolation import require_no_dropout
@@ -68,9 +69,24 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
             for warning in rendering_warnings(options.packed, options.source):
                 warn(warning)
         model = _train(options, config, ranks, folder, reader, extension, heard)
-        export(model, config, options.source, folder.model, ranks)
+        if model.unread:
+            heard(
+                f"{options.source.path}: transformers does not read {len(model.unread)} tensors "
+                f"({model.unread[0]} …): they are not trained, and lie in the exported model as they were"
+            )
+        checked = None
+        if wants_check(options, model):
+            checked = first_documents(PackedFolder(options.validation or options.packed))
+        export(model, config, options.source, folder.model, ranks, checked, bf16=options.recipe.bf16)
         if ranks.leads and not options.quiet:
             print(f"model -> {folder.model}", file=sys.stderr)
+
+
+def wants_check(options: TrainOptions, model: PackedModel) -> bool:
+    """Whether the exported model is evaluated by plain transformers."""
+    if options.check_export is not None:
+        return options.check_export
+    return sum(one.numel() for one in model.parameters()) <= CHECKED_PARAMETERS
 
 
 def require_work_for_all(packed: PackedFolder, ranks: int) -> None:
