@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-_FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
+from sft_toolkit.labelers.fences import fenced_blocks
+
 _NOT_PROSE = re.compile(
     r"""
       `[^`\n]+`                                                  # inline code
@@ -59,9 +60,15 @@ _COPIED_WORDS = 4
 
 def without_code(text: str) -> str:
     """`text` with code, formulas, addresses and tags as spaces; quotations and numbers stay."""
-    for pattern in (_FENCED, _NOT_PROSE, _CODE_LINE):
-        text = pattern.sub(_blank, text)
-    return text
+    return _CODE_LINE.sub(_blank, _NOT_PROSE.sub(_blank, _without_blocks(text)))
+
+
+def _without_blocks(text: str) -> str:
+    kept, end = [], 0
+    for start, stop in fenced_blocks(text):
+        kept += [text[end:start], _spaces(text[start:stop])]
+        end = stop
+    return "".join([*kept, text[end:]])
 
 
 def prose(text: str, prompt: str = "") -> str:
@@ -75,7 +82,11 @@ def prose(text: str, prompt: str = "") -> str:
 
 
 def _blank(found: re.Match[str]) -> str:
-    return "".join("\n" if character == "\n" else " " for character in found[0])
+    return _spaces(found[0])
+
+
+def _spaces(text: str) -> str:
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def _blank_quotation(found: re.Match[str]) -> str:

@@ -414,3 +414,45 @@ def test_references_versions_dates_times_and_verses_bear_no_mark(text):
 )
 def test_decimals_in_english_writing_are_marked_whatever_stands_around_them(text, marked):
     assert marked in [text[found.start : found.end] for found in find_artefacts(text)]
+
+
+_PROSE_AFTER = "Now we have to check the second case, and it is not easy to see."
+_CODE = """
+for item in items:
+    print(item)  # shows every item of the list
+
+# We walk over the list once more here.
+total = sum(items)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Erst der Code, dann die Prüfung.\n```python{_CODE}\n{_PROSE_AFTER}",
+        f"Erst der Code, dann die Prüfung.\n```{_CODE}\n{_PROSE_AFTER}\n\nDas war alles.",
+        f"Erst der Code, dann die Prüfung.\n~~~ sql\nSELECT 1;\n\n{_PROSE_AFTER}",
+        f"Erst der Code.\n```python\nx = 1\n\n{_PROSE_AFTER}\n\n```python\ny = 2\n```\nFertig sind wir damit.",
+        f"Erst der Code.\n```python\nx = 1\n```\nGut so weit.\n```\ny = 2\n\n{_PROSE_AFTER}",
+    ],
+)
+def test_prose_after_a_fence_that_nobody_closes_is_judged(text):
+    verdict = judge_language(text)
+    assert verdict.stays is False
+    assert text[verdict.offending.start : verdict.offending.end].startswith("Now we have to")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Erst der Code, dann die Prüfung des Ganzen.\n```python{_CODE}",
+        f"Erst der Code, dann die Prüfung des Ganzen.\n```python{_CODE}\n\nif total:\n    raise it",
+        f"Das ist die Datei, die wir brauchen.\n```markdown\n# Read me\n\n{_PROSE_AFTER}\n```",
+        f"Das ist die Datei, die wir brauchen.\n```markdown\n{_PROSE_AFTER}\n\n```bash\nls\n```\n{_PROSE_AFTER}\n```",
+        f"Wir schreiben es kurz hin.\n```\n{_PROSE_AFTER}\n\n{_PROSE_AFTER}\n```\nDas war es schon.",
+        "Wir nehmen den Code von oben.\n```js\nlet a = 1;\n\n// This is the second part of it.\n\nlet b = 2;",
+        "Wir nehmen den Code von oben.\n```python\ndef f(x):\n\n    This is what it gives back to us.\n\n    return x",
+    ],
+)
+def test_code_behind_a_fence_is_none_of_the_writers_language(text):
+    assert judge_language(text).stays is True
