@@ -16,6 +16,7 @@ _OPENS_ANOTHER = re.compile(
 _HOLDS_FENCES = re.compile(r"[ \t]*(?:markdown|mdx?|te?xt|plaintext|rst|adoc)\b", re.IGNORECASE)
 _PARAGRAPH_BREAK = re.compile(r"\n(?:[ \t]*\n)+")
 _LEAST_WORDS = 4
+_DEEPEST = 40  # spaces before a fence
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SIGNS_OF_CODE = re.compile(
     r"""[{}\[\]=<>\\_|\#@$] | \w\( | // | \"{3} | '{3} | ;[ \t]*$
@@ -46,7 +47,8 @@ def fenced_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _opens_another(text: str, mark: re.Match[str]) -> bool:
-    begins_line = not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip()
+    before = "\n" + text[max(0, mark.start() - _DEEPEST) : mark.start()]
+    begins_line = not before.rpartition("\n")[2].strip()
     return begins_line and _OPENS_ANOTHER.match(text, mark.end()) is not None
 
 

@@ -1,8 +1,7 @@
 """Calls as a checker writes them into its answer: in any dialect, or as an object that says what is called.
 
-Beside the dialects, where tools are declared:
+Beside the dialects, where tools are declared: objects and YAML by their keys (`spoken_calls`), and
 
-    {"tool": "f", "args": {…}}   {"f": {…}}      the name under another key, or as the key
     f {…}   **f**: {…}   f(**{…})                the name before the arguments, with or without marks and a fence
     Action: f / Action Input: {…}                ReAct
 
@@ -21,11 +20,10 @@ from sft_toolkit.conversation import ToolCall
 from sft_toolkit.formats.dialects import Call, FoundCall, find_calls, find_objects
 from sft_toolkit.formats.dialects.bare_calls import is_schema
 from sft_toolkit.formats.dialects.markup import Tools
-from sft_toolkit.formats.dialects.searching import OBJECT
+from sft_toolkit.formats.dialects.searching import OBJECT, FoundObject
+from sft_toolkit.teachers.spoken_calls import Declared, bare_name, declared_arguments, says_no_call, spoken_calls
+from sft_toolkit.teachers.yaml_answers import find_yaml
 
-_NAME_KEYS = ("tool", "tool_name", "function", "function_name", "action", "name")
-_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
-_NAMESPACES = ("functions.", "tools.", "default_api.")
 _COMMENT = re.compile(r"(?<![:\"\w])//[^\n\"]*$|/\*[^*\"]*\*/", re.MULTILINE)
 _BEFORE_ARGUMENTS = r"\W{0,12}(?:(?:action input|arguments?|args|parameters?|input|with|mit|the|den|json)\W{0,12}){0,3}"
 _LOOK_BACK = 120
@@ -52,7 +50,8 @@ def answers_in(text: str, tools: Sequence[dict[str, Any]]) -> Iterator[tuple[int
         answer.append(call)
     if answer:
         yield answer[-1].end, [each.call.to_tool_call() for each in answer]
-    yield from ((found.end, []) for found in find_objects(text) if found.value.get("calls") == [])
+    values = (*find_objects(text), *find_yaml(text)) if "[" in text else ()
+    yield from ((each.end, []) for each in values if says_no_call(each.value))
 
 
 def _belong(text: str, call: FoundCall, following: FoundCall) -> bool:
@@ -64,34 +63,43 @@ def _belong(text: str, call: FoundCall, following: FoundCall) -> bool:
 
 
 def _found(text: str, tools: Sequence[dict[str, Any]]) -> list[FoundCall]:
-    names = Tools(tools).names
+    """What the dialects find, and what objects and lines of YAML besides say; of an object its own keys know best."""
+    declared = declared_arguments(tools)
     objects = list(find_objects(text))
     declarations = {each.begin for each in objects if _declares(each.value)}
     found = [call for call in find_calls(text, tools) if call.begin not in declarations]
-    spans = [(call.begin, call.end) for call in found]
-    for each in objects if names else ():
-        if each.begin not in declarations and not any(begin <= each.begin < end for begin, end in spans):
-            found += _spoken_of(text, each.value, each.begin, each.end, names)
+    for each in objects if declared else ():
+        here = [call for call in found if each.begin <= call.begin < each.end]
+        is_within = any(call.begin <= each.begin < call.end for call in found if call.dialect != OBJECT)
+        spoken = [] if each.begin in declarations or is_within else _spoken_of(text, each, declared)
+        if len(spoken) >= max(1, len(here)):
+            found = [*(call for call in found if call not in here), *spoken]
+    taken = [*((call.begin, call.end) for call in found), *((each.begin, each.end) for each in objects)]
+    for each in find_yaml(text) if any(name in text for name in declared) else ():
+        if not any(begin < each.end and each.begin < end for begin, end in taken) and not _declares(each.value):
+            found += [call for call in _spoken_of(text, each, declared) if _is_declared(call.call, declared)]
     return sorted(found, key=lambda call: (call.begin, call.end))
 
 
-def _declares(value: dict[str, Any]) -> bool:
-    function = value.get("function", value)
+def _is_declared(call: Call, declared: Declared) -> bool:
+    """Whether a call's arguments are ones that its tool has: lines of prose may look like YAML."""
+    return isinstance(call.arguments, dict) and call.arguments.keys() <= declared.get(call.name, frozenset())
+
+
+def _declares(value: Any) -> bool:
+    function = value.get("function", value) if isinstance(value, dict) else None
     return isinstance(function, dict) and "name" in function and "description" in function
 
 
-def _spoken_of(text: str, value: dict[str, Any], begin: int, end: int, names: frozenset[str]) -> Iterator[FoundCall]:
-    """The call that an object is, by its keys or by the name of a declared tool before it."""
-    name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)), None)
-    arguments = next((value[key] for key in _ARGUMENT_KEYS if isinstance(value.get(key), dict | str)), None)
-    if is_schema(value) or is_schema(arguments):
-        return
-    if name is not None and _bare(name, names) in names and arguments is not None:
-        yield FoundCall(Call(name, arguments), begin, end, OBJECT)
-    elif len(value) == 1 and (key := next(iter(value))) in names and isinstance(value[key], dict):
-        yield FoundCall(Call(key, value[key]), begin, end, OBJECT)
-    elif before := _name_before(names).search(text[max(0, begin - _LOOK_BACK) : begin]):
-        yield FoundCall(Call(before[1], value), begin - len(before[0]), end, OBJECT)
+def _spoken_of(text: str, found: FoundObject, declared: Declared) -> list[FoundCall]:
+    """The calls that an object is, by its keys or by the name of a declared tool before it."""
+    calls = spoken_calls(found.value, declared)
+    if calls or not isinstance(found.value, dict) or is_schema(found.value):
+        return [FoundCall(call, found.begin, found.end, OBJECT) for call in calls]
+    before = _name_before(frozenset(declared)).search(text[max(0, found.begin - _LOOK_BACK) : found.begin])
+    if before is None:
+        return []
+    return [FoundCall(Call(before[1], found.value), found.begin - len(before[0]), found.end, OBJECT)]
 
 
 @lru_cache(maxsize=64)
@@ -104,9 +112,4 @@ def _name_before(names: frozenset[str]) -> re.Pattern[str]:
 def _unprefixed(found: list[FoundCall], tools: Sequence[dict[str, Any]]) -> list[FoundCall]:
     """The calls with the namespace of a declared tool taken off."""
     names = Tools(tools).names
-    return [replace(each, call=replace(each.call, name=_bare(each.call.name, names))) for each in found]
-
-
-def _bare(name: str, names: frozenset[str]) -> str:
-    without = next((name.removeprefix(space) for space in _NAMESPACES if name.startswith(space)), name)
-    return without if name not in names and without in names else name
+    return [replace(each, call=replace(each.call, name=bare_name(each.call.name, names))) for each in found]

@@ -165,3 +165,109 @@ def test_a_text_without_an_answer_is_none(text):
 def test_what_is_said_after_the_answer_does_not_undo_it():
     text = f'{C}\nbook_flight returns {{"status": "ok"}}, and then the user sees {{"price": 120}}.'
     assert same_calls(calls_in(text), [BOOK], TOOLS)
+
+
+YAML_ARGUMENTS = "  from: Berlin\n  to: Lissabon\n  date: 2026-05-03"
+DEEPER = YAML_ARGUMENTS.replace("  ", "      ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"name: book_flight\narguments:\n{YAML_ARGUMENTS}",
+        f"```yaml\nname: book_flight\narguments:\n{YAML_ARGUMENTS}\n```",
+        f"The call is:\n\n```yml\ntool: book_flight\nargs:\n{YAML_ARGUMENTS}\n```\n\nNothing else follows.",
+        f"calls:\n  - name: book_flight\n    arguments:\n{DEEPER}",
+        f'- tool_name: "book_flight"\n  parameters:\n{DEEPER}',
+        f"tool_calls:\n- function:\n    name: book_flight\n    arguments:\n{DEEPER}",
+        f"book_flight:\n{YAML_ARGUMENTS}",
+        "book_flight:\n  - from: Berlin\n  - to: Lissabon\n  - date: '2026-05-03'",
+        "calls: [{name: book_flight, arguments: {from: Berlin, to: Lissabon, date: 2026-05-03}}]",
+        "tool: book_flight\narguments: {from: Berlin, to: Lissabon, date: 2026-05-03}",
+        "tool: book_flight\nfrom: Berlin\nto: Lissabon\ndate: 2026-05-03",
+        "**Tool:** `book_flight`\n**Arguments:**\n- from: Berlin\n- to: Lissabon\n- date: 2026-05-03",
+        "**Tool:** book_flight\n\n**Arguments:**\n* from: Berlin\n* to: Lissabon\n* date: 2026-05-03",
+        f"Action: book_flight\nAction Input:\n{YAML_ARGUMENTS}",
+        f"I use book_flight with:\n{YAML_ARGUMENTS}",
+        f"Reasoning: The user names all three.\nname: functions.book_flight\narguments:\n{YAML_ARGUMENTS}\n",
+        f"First: name: get_weather\n\nname: get_weather\narguments:\n  city: Oslo\n\nNo, corrected:\n\n"
+        f"name: book_flight\narguments:\n{YAML_ARGUMENTS}",
+        f"Draft: {W}. Final answer:\n```yaml\ncalls:\n- name: book_flight\n  arguments:\n{DEEPER}\n```",
+        f"1. tool: book_flight\n   arguments:\n{DEEPER}",
+        json.dumps({"tools": {"book_flight": FLIGHT}}),
+        json.dumps({"tools": [{"book_flight": FLIGHT}]}),
+        json.dumps({"tools": [BOOK]}),
+        json.dumps({"tool": BOOK}),
+        json.dumps({"calls": {"book_flight": FLIGHT}}),
+        json.dumps({"calls": [{"name": "book_flight", **FLIGHT}]}),
+        json.dumps(
+            {"tool_calls": [{"id": "c1", "type": "function", "function": {"name": "book_flight", "arguments": D}}]}
+        ),
+        json.dumps({"functions": [{"function": "book_flight", "args": FLIGHT}]}),
+        json.dumps({"actions": [{"action": "book_flight", "action_input": FLIGHT}]}),
+        json.dumps({"tool": "book_flight", **FLIGHT}),
+        json.dumps({"reasoning": "All is known.", "answer": {"x": 1}, "tool_call": BOOK}),
+        json.dumps({"book_flight": [{key: value} for key, value in FLIGHT.items()]}),
+        json.dumps({"Tool": "book_flight", "Arguments": FLIGHT}),
+    ],
+)
+def test_yaml_and_objects_by_their_keys_are_answers(text):
+    assert same_calls(calls_in(text), [BOOK], TOOLS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"book_flight:\n{YAML_ARGUMENTS}\nget_weather:\n  city: Lissabon",
+        f"- name: book_flight\n  arguments:\n{DEEPER}\n- name: get_weather\n  arguments:\n    city: Lissabon",
+        json.dumps({"book_flight": FLIGHT, "get_weather": {"city": "Lissabon"}}),
+        json.dumps({"tools": {"book_flight": FLIGHT, "get_weather": {"city": "Lissabon"}}}),
+        f"name: book_flight\narguments:\n{YAML_ARGUMENTS}\n---\nname: get_weather\narguments:\n  city: Lissabon",
+    ],
+)
+def test_several_calls_of_one_answer_are_read_together(text):
+    assert same_calls(calls_in(text), [BOOK, WEATHER], TOOLS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: book_flight\ndescription: books\nparameters:\n  type: object\n  properties:\n    from: {type: string}",
+        "book_flight: the tool that books.\nget_weather: the tool that looks.",
+        "Note: book_flight is not needed here.\nReason: nothing is asked.",
+        "Tool: book_flight\nReason: it is the only one that books.",
+        "book_flight\nWarning: no date is named.",
+        "x: &a [1, 2]\ny: *a\nbook_flight: *a",
+        "tools:\n" * 50 + "book_flight:",
+        json.dumps({"tools": {"book_flight": TOOLS[0]["function"]["parameters"]}}),
+        json.dumps({"name": "book_flight", "strict": True}),
+    ],
+)
+def test_declarations_and_prose_with_colons_are_no_answer(text):
+    assert not calls_in(text)
+
+
+@pytest.mark.parametrize("text", ["calls: []", '{"tools": []}', '{"tool_calls": []}', f"{C}, or rather:\ncalls: []"])
+def test_an_empty_list_is_an_answer_that_calls_nothing(text):
+    assert calls_in(text) == []
+
+
+def test_values_of_yaml_are_those_of_json():
+    text = "tool: f\nargs:\n  n: 3\n  x: 1.5\n  yes: no\n  day: 2026-05-03\n  id: 007\n  flag: true\n  none: null"
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "f",
+            "parameters": {"properties": {key: {} for key in ["n", "x", "yes", "day", "id", "flag", "none"]}},
+        },
+    }
+    (call,) = read_calls(Reply(content=text), [tool])
+    assert call.arguments == {
+        "n": 3,
+        "x": 1.5,
+        "yes": "no",
+        "day": "2026-05-03",
+        "id": "007",
+        "flag": True,
+        "none": None,
+    }
