@@ -1,0 +1,1 @@
+"""Whether an attempt's answer agrees with a reference: one module per kind of answer, all behind `registry`."""
