@@ -32,6 +32,8 @@ CLI_NAMES = {
     "every_turn": "all_turns",
     "timeout": "score_timeout",
     "reports": "report",
+    "low": "pass_rate",
+    "high": "pass_rate",
 }
 """Names of parameters below cli/ that differ from those of the command."""
 _WRITTEN_OTHERWISE = {"quarantine=True": "--on-error quarantine", "shuffle=False": "--no-shuffle"}

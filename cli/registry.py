@@ -30,6 +30,10 @@ COMMANDS = {
         "Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call.",
         _RECORDS,
     ),
+    "score": Entry("score", "score", "Say which attempts at a prompt are right, and how often it is solved.", _RECORDS),
+    "select": Entry(
+        "select", "select", "Keep right attempts at prompts of a range of pass rates, a few of each.", _RECORDS
+    ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
     "grade": Entry(
         "grade", "app", "Label how difficult prompts are, by a classifier distilled from a teacher.", _RECORDS

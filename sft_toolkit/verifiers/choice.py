@@ -27,7 +27,9 @@ _CUE = re.compile(
     r"\W*(?:ist|is|est|lautet|wäre|:)?\W*$",
     re.IGNORECASE,
 )
-_VERB = re.compile(r"^\s*(?:ist|is|est|wäre|stimmt|passt|trifft|und|oder|and|or|et|ou|because|weil|da|denn|car|wins)(?!\w)", re.I)
+_VERB = re.compile(
+    r"^\s*(?:ist|is|est|wäre|stimmt|passt|trifft|und|oder|and|or|et|ou|because|weil|da|denn|car|wins)(?!\w)", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class ChoiceVerifier:
     name: ClassVar[str] = "choice"
 
     def verify(self, attempt: Attempt) -> Verdict:
-        options = dict(attempt.options) or {letter: "" for letter in ascii_uppercase[:10]}
+        options = dict(attempt.options) or dict.fromkeys(ascii_uppercase[:10], "")
         keys = [_letter_of(key, options) for key in references(attempt.key)]
         given, why = _given(attempt.answer, options)
         if given is None:
@@ -97,7 +99,11 @@ def _letters(region: str, options: Mapping[str, str]) -> set[str]:
         label = next(name for name in options if name.casefold() == match[2].casefold())
         before, behind = region[: match.start()], region[match.end() :]
         enclosed = bool(match[3])
-        if not enclosed and match[2] != label and not re.search(r"(?:option|answer|antwort|réponse|buchstabe)\W*$", before, re.I):
+        if (
+            not enclosed
+            and match[2] != label
+            and not re.search(r"(?:option|answer|antwort|réponse|buchstabe)\W*$", before, re.I)
+        ):
             continue
         if not enclosed and match[2] in "AI" and _is_word(before, behind):
             continue

@@ -7,6 +7,7 @@ import resource
 import shlex
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -76,10 +77,8 @@ class CommandVerifier:
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """Kill what still runs of the command, the processes that it started included."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:

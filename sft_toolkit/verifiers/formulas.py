@@ -44,7 +44,7 @@ def _compare(attempt: Attempt, key: Any, as_number: Verdict) -> Verdict:
         raise ToolkitError("--verifier math needs math-verify", "install kolibri-sft[math]") from fault
     try:
         target = parse(_formula(attempt.answer, attempt.language), parsing_timeout=_SECONDS)
-        gold = parse(_formula(str(key), attempt.language), parsing_timeout=_SECONDS)
+        gold = parse(_reference(str(key), attempt.language), parsing_timeout=_SECONDS)
     except _Open:
         return Verdict(UNDECIDED, None, "ambiguous")
     if not target:
@@ -63,9 +63,14 @@ def _formula(text: str, language: str) -> str:
     region = box if box is not None else marked(text) or text
     region = _BRACED.sub(r"\1", region)
     pointed = _TOKEN.sub(lambda match: _pointed(match[0], language), region)
-    if box is not None or "\\" in pointed and "$" not in pointed and "\\(" not in pointed and "\\[" not in pointed:
+    if box is not None or ("\\" in pointed and "$" not in pointed and "\\(" not in pointed and "\\[" not in pointed):
         return f"${pointed}$"
     return pointed
+
+
+def _reference(key: str, language: str) -> str:
+    formula = _formula(key, language)
+    return formula if "$" in formula or "\\" in formula else f"${formula}$"
 
 
 def _pointed(token: str, language: str) -> str:

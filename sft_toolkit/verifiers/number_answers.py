@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sft_toolkit.verifiers.numbers import Number, blanked, find_numbers, plain
 from sft_toolkit.verifiers.regions import bold, boxed, is_question, marked, sentences
@@ -17,22 +18,29 @@ _CUES = re.compile(
     r"coûte|coûtent|pèse|dure|égale|correct|but|sind es|ist|sind|is|are|est|sont|was|were|war|waren)(?!\w)",
     re.IGNORECASE,
 )
-_MODIFIERS = set(
-    "in im nach pro je jeweils mit von vom für aus bei zu zum an am ab seit vor ohne gegen durch der die den dem des alle allen diese dieser "
-    "diesen um by jede jeder jedem jeden beide at of for from with per each after every within the all these those en par pour avec dans "
-    "après chaque les ces aux à".split()
+_MODIFIERS = re.compile(
+    r"(?:in|im|nach|pro|je|jeweils|mit|von|vom|für|aus|bei|zu|zum|an|am|ab|seit|vor|ohne|"
+    r"gegen|durch|der|die|den|dem|des|alle|allen|diese|dieser|diesen|um|by|jede|jeder|"
+    r"jedem|jeden|beide|at|of|for|from|with|per|each|after|every|within|the|all|these|"
+    r"those|en|par|pour|avec|dans|après|chaque|les|ces|aux|à)",
+    re.IGNORECASE,
 )
 _STRONG = re.compile(
-    r"(?:liegt bei|liegen bei|beläuft sich auf|est de|sont de|comes to|amounts to|kommt auf|kommen auf)\s*$", re.IGNORECASE
+    r"(?:liegt bei|liegen bei|beläuft sich auf|est de|sont de|comes to|amounts to|kommt auf|kommen auf)\s*$",
+    re.IGNORECASE,
 )
 _NEGATED = re.compile(
-    r"(?<!\w)(?:nicht|kein|keine|keinen|not|isn't|never|pas|statt|anstatt|instead of|rather than|au lieu de|non|weder|noch)"
+    r"(?<!\w)(?:nicht|kein|keine|keinen|not|isn't|never|pas|statt|anstatt|instead of|rather than|"
+    r"au lieu de|non|weder|noch)"
     r"(?:\s+(?:mehr|auf|bei|etwa|the|die|der|um|de|à))?\s*$",
     re.IGNORECASE,
 )
-_NEGATED_BEHIND = re.compile(r"^\W*(?:ist|sind|is|are|wäre|wären|was|were)?\s*(?:falsch|wrong|incorrect|faux|nicht richtig)", re.I)
+_NEGATED_BEHIND = re.compile(
+    r"^\W*(?:ist|sind|is|are|wäre|wären|was|were)?\s*(?:falsch|wrong|incorrect|faux|nicht richtig)", re.I
+)
 _BOUND = re.compile(
-    r"(?<!\w)(?:mehr als|weniger als|größer als|kleiner als|über|unter|more than|less than|fewer than|greater than|over|under|"
+    r"(?<!\w)(?:mehr als|weniger als|größer als|kleiner als|über|unter|more than|less than|fewer than|greater than|"
+    r"over|under|"
     r"plus de|moins de|supérieur à|inférieur à|[<>≤≥])\s*$",
     re.IGNORECASE,
 )
@@ -73,14 +81,14 @@ def read_number(text: str, language: str) -> Given:
     """The number that `text` gives as its answer, read as `language` writes numbers."""
     box = boxed(text)
     if box is not None:
-        return _of_region(box, language)
+        return _of_sentences(box, language)
     marker = marked(text)
     if marker is not None:
-        found = _of_region(_unbolded(marker), language)
+        found = _of_sentences(_unbolded(marker), language)
         if not found.nothing:
             return found
     for region in reversed(bold(text)):
-        found = _of_region(region, language)
+        found = _of_sentences(region, language)
         if not found.nothing and not _HEADING.search(region):
             return found
     return _of_sentences(_unbolded(text), language)
@@ -88,10 +96,6 @@ def read_number(text: str, language: str) -> Given:
 
 def _unbolded(text: str) -> str:
     return text.replace("**", "").replace("__", "")
-
-
-def _of_region(region: str, language: str) -> Given:
-    return _of_sentences(region, language)
 
 
 def _of_sentences(text: str, language: str) -> Given:
@@ -148,8 +152,7 @@ def _answering(sentence: str, candidates: list[Number]) -> Number | None:
         return strong[0]
     if len(free) == 1:
         return free[0]
-    pairs = zip(free, free[1:], strict=False)
-    joined = all(_joint(sentence, first, second) for first, second in pairs)
+    joined = all(_fault_between(sentence, first, second) for first, second in pairwise(free))
     return free[-1] if free and joined else None
 
 
@@ -157,12 +160,7 @@ def _is_modified(sentence: str, number: Number) -> bool:
     if _STRONG.search(sentence[: number.start]):
         return False
     word = re.search(r"([^\W\d_]+)\s*$", sentence[: number.start])
-    return bool(word and word[1].lower() in _MODIFIERS)
-
-
-def _joint(sentence: str, first: Number, second: Number) -> bool:
-    """True for numbers that `_sound` will find to be one range, a choice or one quantity in two units."""
-    return bool(_fault_between(sentence, first, second))
+    return bool(word and _MODIFIERS.fullmatch(word[1]))
 
 
 def _sound(sentence: str, numbers: list[Number], number: Number) -> Given:
@@ -172,7 +170,7 @@ def _sound(sentence: str, numbers: list[Number], number: Number) -> Given:
     if not number.values:
         return Given(why="no_number_of_this_kind")
     for first, second in ((place - 1, place), (place, place + 1)):
-        if 0 <= first and second < len(numbers):
+        if first >= 0 and second < len(numbers):
             fault = _fault_between(sentence, numbers[first], numbers[second])
             if fault:
                 return Given(why=fault)
@@ -187,7 +185,11 @@ def _sound(sentence: str, numbers: list[Number], number: Number) -> Given:
 
 def _behind_unit(behind: str) -> str:
     """What follows the clause of the number: number words in it may be details of the same quantity."""
-    return behind if re.match(r"\W*(?:\w+\W+){0,2}?(?:und|oder|and|or|et|ou|sondern|bis|to)\b", behind, re.I) else behind[1:]
+    return (
+        behind
+        if re.match(r"\W*(?:\w+\W+){0,2}?(?:und|oder|and|or|et|ou|sondern|bis|to)\b", behind, re.I)
+        else behind[1:]
+    )
 
 
 def _is_formula_behind(behind: str, number: Number) -> bool:
@@ -201,7 +203,11 @@ def _fault_between(sentence: str, first: Number, second: Number) -> str | None:
     bare = between
     for word in re.findall(r"[^\W\d_]+|[%€$£°²³]", between)[:1]:
         if first.words or first.percent:
-            bare = between.replace(word, "", 1) if not re.fullmatch(r"(?i)und|and|et|oder|or|ou|bis|to|à", word) else between
+            bare = (
+                between.replace(word, "", 1)
+                if not re.fullmatch(r"(?i)und|and|et|oder|or|ou|bis|to|à", word)
+                else between
+            )
     if _RANGE.match(between) or _RANGE.match(bare):
         return "range"
     if _AND.match(bare) and _BETWEEN.search(sentence[: first.start]) and re.search(r"\w", bare):
@@ -213,4 +219,3 @@ def _fault_between(sentence: str, first: Number, second: Number) -> str | None:
     if first.unit and second.unit and _AND.match(bare.rstrip(".")) and first.unit != second.unit:
         return "compound" if factor_between(first.unit, second.unit) is not None else None
     return None
-

@@ -21,11 +21,13 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+
 _LARGEST_POWER = 400
 
 _MONTHS = (
-    r"(?:jan|feb|m[äa]r|apr|ma[iy]|jun|jul|aug|sep|okt|oct|nov|de[zc]|f[ée]v|avr|juin|juil|ao[uû]t|d[ée]c|j[äa]n)[a-zéûä]*\.?"
+    r"(?:jan|feb|m[äa]r|apr|ma[iy]|jun|jul|aug|sep|okt|oct|nov|de[zc]|f[ée]v|avr|juin|juil|ao[uû]t|"
+    r"d[ée]c|j[äa]n)[a-zéûä]*\.?"
 )
 _NO_NUMBERS = re.compile(
     rf"""
-    (?<![\d.,])\d{{1,2}}\.\s?\d{{1,2}}\.(?:\s?\d{{2,4}})?(?!\d)                 # 04.08.2021
+    (?<![\d.,])\d{{1,2}}\.\s?\d{{1,2}}\.\s?(?:\d{{4}}|\d{{2}})(?!\d)               # 04.08.2021
+  | (?:(?<=am\s)|(?<=vom\s)|(?<=bis\s)|(?<=zum\s)|(?<=ab\s)|(?<=seit\s))[0-3]?\d\.\s?[01]?\d\.(?!\d)
   | (?<![\d/])\d{{1,4}}/\d{{1,2}}/\d{{1,4}}(?![\d/])
   | (?<![\d-])\d{{4}}-\d{{2}}-\d{{2}}(?!\d)
   | \d{{1,2}}(?:\.|er|st|nd|rd|th)?\s(?:of\s)?{_MONTHS}(?![^\W\d_])(?:,?\s\d{{4}}(?!\d))?   # 4. August 2021
@@ -88,10 +90,13 @@ _WORD = re.compile(r"[\s\u00a0\u202f]*(%|‰|°[CF]?|[€$£]|[^\W\d_]+(?:[-/][^
 _GLUED_DASH = re.compile(r"-(?=[^\W\d_])")
 _PERCENT = {"%", "prozent", "percent", "pct", "pourcent"}
 _PERMILLE = {"‰", "promille"}
-_NO_UNITS = set(
-    "und oder bzw and or et ou pro per par je in im am an aus von vom zu zum mit ist sind war waren is are was were for für auf bis to "
-    "of de des du à au a es das der die den dem ein eine also so donc mal times fois als wie wenn wie insgesamt zusammen total left "
-    "übrig weil because nicht not aber but sondern the les le la d'un sur at by from with than then dann".split()
+_NO_UNITS = re.compile(
+    r"(?:und|oder|bzw|and|or|et|ou|pro|per|par|je|in|im|am|an|aus|von|vom|zu|zum|mit|"
+    r"ist|sind|war|waren|is|are|was|were|for|für|auf|bis|to|of|de|des|du|à|au|a|es|"
+    r"das|der|die|den|dem|ein|eine|also|so|donc|mal|times|fois|als|wie|wenn|insgesamt|"
+    r"zusammen|total|left|übrig|weil|because|nicht|not|aber|but|sondern|the|les|le|la|d'un|"
+    r"sur|at|by|from|with|than|then|dann)",
+    re.IGNORECASE,
 )
 
 
@@ -202,7 +207,7 @@ def _behind(text: str, at: int, language: str) -> tuple[Fraction, bool, tuple[st
     words: list[str] = []
     while match and len(words) < 3:
         unit = unit_of(match[1])
-        if unit in _NO_UNITS and not is_known(unit):
+        if _NO_UNITS.fullmatch(unit) and not is_known(unit):
             break
         words.append(unit)
         match = None if match[1].endswith(".") and not is_known(unit) else _WORD.match(text, match.end())

@@ -9,18 +9,21 @@ from unicodedata import normalize
 _EDGES = " \t\n\r\"'“”„‟‘’‚«»‹›`*_#.,;:!?…()[]$\u00a0"
 _MARKDOWN = re.compile(r"\*\*|__|`|^#+\s|^>\s", re.MULTILINE)
 _ARTICLE = re.compile(
-    r"^(?:der|die|das|den|dem|des|ein|eine|einen|einem|einer|the|an?|le|la|les|un|une|des|du|de la)\s+(?=\S)|^l['’](?=\w)"
+    r"^(?:der|die|das|den|dem|des|ein|eine|einen|einem|einer|the|an?|le|la|les|un|une|des|du|de la)\s+(?=\S)"
+    r"|^l['’](?=\w)"
 )
 NEGATION: Final = re.compile(
     r"(?<!\w)(?:nicht|kein\w*|weder|nie(?:mals)?|statt|außer|not|no|never|neither|nor|isn't|instead|except|cannot|"
     r"ne|n['’]|pas|aucun\w*|ni|sauf)(?!\w)|(?<!\w)n['’](?=\w)|(?<!\w)(?:falsch|wrong|incorrect|faux|fausse)(?!\w)",
     re.IGNORECASE,
 )
-ALTERNATIVE: Final = re.compile(r"(?<!\w)(?:oder|or|ou|entweder|either|bzw\.?|sowie|und|and|et)(?!\w)|[,/;]", re.IGNORECASE)
+ALTERNATIVE: Final = re.compile(
+    r"(?<!\w)(?:oder|or|ou|entweder|either|bzw\.?|sowie|und|and|et)(?!\w)|[,/;]", re.IGNORECASE
+)
 
 
 def folded(text: str) -> str:
-    """The text in NFKC and small letters (ß is ss), with single spaces, without Markdown, outer quotes and full stop."""
+    """The text in NFKC and small letters (ß is ss), single spaces, without Markdown, outer quotes and full stop."""
     return " ".join(_MARKDOWN.sub("", normalize("NFKC", text)).casefold().split()).strip(_EDGES)
 
 

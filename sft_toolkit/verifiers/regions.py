@@ -16,10 +16,12 @@ _MARKER = re.compile(
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*(?!\s)(.+?)(?<!\s)\*\*|(?<!\w)__(?!\s)(.+?)(?<!\s)__(?!\w)", re.DOTALL)
-_ABBREVIATIONS = (
-    "mio mrd tsd bio bzw ca z b d h u a nr st std min sek approx dr prof fr kap s vgl etc usw ggf inkl zzgl env no mr mrs "
-    "vs eq fig jh str tel max abs evtl gem i e g"
-).split()
+_ABBREVIATIONS = re.compile(
+    r"(?:mio|mrd|tsd|bio|bzw|ca|z|b|d|h|u|a|nr|st|std|min|sek|approx|dr|prof|fr|kap|s|"
+    r"vgl|etc|usw|ggf|inkl|zzgl|env|no|mr|mrs|vs|eq|fig|jh|str|tel|max|abs|evtl|gem|i|"
+    r"e|g)",
+    re.IGNORECASE,
+)
 _ENDS = re.compile(r"[.!?…]+[\"'“”»)\]*_]*(?=\s)|\n+")
 _MONTH = re.compile(r"(?:jan|feb|m[äa]r|apr|mai|jun|jul|aug|sep|okt|nov|dez)[a-zä]*\b", re.IGNORECASE)
 _LAST_WORD = re.compile(r"(\w+)$")
@@ -76,7 +78,7 @@ def _is_abbreviation(before: str, behind: str) -> bool:
         return False
     if word[1].isdigit():
         return len(word[1]) <= 2 and (not behind[:1].isupper() or bool(_MONTH.match(behind)))
-    return word[1].lower() in _ABBREVIATIONS
+    return bool(_ABBREVIATIONS.fullmatch(word[1]))
 
 
 def is_question(sentence: str) -> bool:

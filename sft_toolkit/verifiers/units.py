@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 _LENGTH = {"m": 1, "km": 1000, "dm": Fraction(1, 10), "cm": Fraction(1, 100), "mm": Fraction(1, 1000)}
 _MASS = {"kg": 1, "g": Fraction(1, 1000), "mg": Fraction(1, 10**6), "t": 1000}
@@ -13,7 +14,11 @@ _AREA = {"m2": 1, "cm2": Fraction(1, 10**4), "km2": 10**6, "ha": 10**4}
 _SPACE = {"m3": 1, "cm3": Fraction(1, 10**6), "dm3": Fraction(1, 1000)}
 _MONEY = {"EUR": {"EUR": 1, "ct": Fraction(1, 100)}, "USD": {"USD": 1}, "CHF": {"CHF": 1, "Rp": Fraction(1, 100)}}
 _ALONE = ("GBP", "degC", "degF", "deg", "km/h", "m/s", "kWh", "W", "V", "B", "pp", "wk", "mo", "yr")
-_SYSTEMS: Final = [_LENGTH, _MASS, _VOLUME, _TIME, _AREA, _SPACE, *_MONEY.values(), *({name: 1} for name in _ALONE)]
+_SYSTEMS: list[Mapping[str, Any]] = [
+    *(_LENGTH, _MASS, _VOLUME, _TIME, _AREA, _SPACE),
+    *_MONEY.values(),
+    *({name: 1} for name in _ALONE),
+]
 _MEASURES = {
     unit: (index, Fraction(factor)) for index, system in enumerate(_SYSTEMS) for unit, factor in system.items()
 }

@@ -51,7 +51,11 @@ def _ordered(form: Any) -> str:
         return f"({','.join(map(_ordered, form))})"
     if isinstance(form, frozenset):
         return f"{{{','.join(sorted(map(_ordered, form)))}}}"
-    return repr(form) if isinstance(form, str | bool) or form is None else f"n{form.normalize() if hasattr(form, 'normalize') else form}"
+    return (
+        repr(form)
+        if isinstance(form, str | bool) or form is None
+        else f"n{form.normalize() if hasattr(form, 'normalize') else form}"
+    )
 
 
 def _last_value(text: str) -> Any:
