@@ -5,6 +5,7 @@ Drawing help with boxes would take as long again as all else that it needs.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import typer
@@ -12,8 +13,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from sft_toolkit.cli.console import print_error
 from sft_toolkit.cli.flags import RUNNING, flag_of, value_source
+from sft_toolkit.cli.settings import check_environment
+from sft_toolkit.cli.written_paths import check_written_paths
 
 USAGE = 2
+_NO_VALID = "Input should be a valid "
 _UsageFault: Any = typer.BadParameter.__base__
 """What a parser raises: an unknown option, one too many, a bad value."""
 
@@ -24,7 +28,10 @@ class SectionedCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As usual; what is wrong is one line, which says of a bad value which variable or file it came from."""
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+            check_environment(ctx)
+            check_written_paths(ctx)
+            return rest
         except _UsageFault as fault:
             print_error(_sentence(fault, ctx), f"see {ctx.command_path} --help")
             raise typer.Exit(USAGE) from fault
@@ -68,7 +75,17 @@ def _sentence(fault: Any, context: Any) -> str:
     """What is wrong with the command line, without a full stop."""
     parameter = getattr(fault, "param", None)
     if type(fault) is not typer.BadParameter or parameter is None:
-        return str(fault.format_message()).rstrip(".")
+        return str(fault.format_message()).rstrip(".").removeprefix("Invalid value: ")
     source = value_source(parameter, context)
-    message = fault.message.removeprefix("Value error, ").rstrip(".")
+    message = _said_of_value(fault.message, parameter.name, source, context)
     return f"{flag_of(parameter)}: {message}{f' (from {source})' if source else ''}"
+
+
+def _said_of_value(message: str, name: str, source: str, context: Any) -> str:
+    """What is wrong with a value, which is quoted where it stands in a variable or a file."""
+    message = message.removeprefix("Value error, ").rstrip(".").replace("Value must be an iterable", "not a list")
+    if not message.startswith(_NO_VALID):
+        return message
+    kind = message.removeprefix(_NO_VALID).partition(",")[0]
+    value = os.environ.get(source, (context.default_map or {}).get(name)) if source else None
+    return f"not a valid {kind}" if value is None else f"{value!r} is not a valid {kind}"

@@ -13,6 +13,8 @@ from typing import Any
 
 import typer
 
+from sft_toolkit.cli.settings import CONFIG_KEYS
+
 RUNNING: ContextVar[typer.Context | None] = ContextVar("running", default=None)
 """The context of the command that runs."""
 
@@ -61,13 +63,13 @@ def flag_of(parameter: Any) -> str:
 
 
 def value_source(parameter: Any, context: typer.Context) -> str:
-    """The variable or the file that a parameter's value came from, "" where that is neither."""
+    """The variable, or the file and the key in it, that a parameter's value came from; "" where that is neither."""
     source = context.get_parameter_source(parameter.name)
     match source.name if source else "":
         case "ENVIRONMENT":
             return parameter.envvar or f"{context.auto_envvar_prefix}_{parameter.name.upper()}"
         case "DEFAULT_MAP":
-            return str(context.params.get("config"))
+            return str(context.meta[CONFIG_KEYS][parameter.name])
     return ""
 
 

@@ -40,7 +40,7 @@ def require_torch() -> None:
 
     for name in ("torch", "transformers", "accelerate"):
         if find_spec(name) is None:
-            raise UsageError(f"{name} is not installed", "pip install 'kolibri-sft[train]'")
+            raise UsageError(f"{name} is not installed", "in the checkout: pip install '.[train]'")
 
 
 def evaluator(command: str, timeout: float | None, metric: str | None) -> Callable[[Path], float]:

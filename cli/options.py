@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -17,53 +16,19 @@ from sft_toolkit import choices
 from sft_toolkit.cli.array_job import part_of
 from sft_toolkit.cli.flags import CLI_NAMES
 from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.settings import ENV_PREFIX, read_config
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.formats import RecordReader
     from sft_toolkit.running.options import RunOptions
 
-ENV_PREFIX = "KOLIBRI_SFT"
 SHARED_PANEL = "Shared options"
 
 
 def _option(*names: str, text: str, env: str | None = None, **more: Any) -> Any:
     variable = f"{ENV_PREFIX}_{env}" if env else None
     return typer.Option(*names, help=text, envvar=variable, show_envvar=False, rich_help_panel=SHARED_PANEL, **more)
-
-
-def read_config(context: typer.Context, path: Path | None) -> Path | None:
-    """Take defaults from a TOML file: keys at its top for every command, a table named as the command for that one.
-
-    The table of a subcommand is `[effort.label]`; keys of `[effort]` are for every subcommand of it.
-    """
-    if path is None:
-        return None
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise typer.BadParameter(f"{path}: {fault.strerror}") from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise typer.BadParameter(f"{path}: not TOML: {fault}") from fault
-    names = {parameter.name for parameter in context.command.params}
-    words = context.command_path.split()[1:]
-    levels = list(itertools.accumulate(words, _table, initial=content))
-    unknown = sorted(_values(levels[-1]).keys() - names) if words else []
-    if unknown:
-        raise typer.BadParameter(f"{path}: [{'.'.join(words)}] has no option {unknown[0]}")
-    defaults = {key: value for level in levels for key, value in _values(level).items()}
-    context.default_map = {key: value for key, value in defaults.items() if key in names}
-    return path
-
-
-def _table(within: dict[str, Any], name: str) -> dict[str, Any]:
-    """The table called `name`; a value of that name is an option's, and leaves the table empty."""
-    table = within.get(name, {})
-    return table if isinstance(table, dict) else {}
-
-
-def _values(table: dict[str, Any]) -> dict[str, Any]:
-    return {key.replace("-", "_"): value for key, value in table.items() if not isinstance(value, dict)}
 
 
 Config = Annotated[

@@ -134,6 +134,8 @@ def choose_teacher(
     from sft_toolkit.teachers.requests import Asking
 
     _require_one(batch, batch_file, batch_replies, rejudge)
+    if teacher is None and not (batch_file or batch_replies or rejudge):
+        raise UsageError("--teacher is missing", "name an endpoint, local:FOLDER or local:FILE.gguf")
     body = body_fields(
         temperature=temperature,
         top_p=top_p,
@@ -147,7 +149,7 @@ def choose_teacher(
     replies = journal or default_journal(run.output)
     timeouts = Timeouts(connect_timeout, read_timeout, total_timeout)
     return TeacherChoice(
-        asking=_asking(given, teacher, replies if rejudge or batch_replies else None, writes=batch_file is not None),
+        asking=_asking(given, teacher, replies, writes=batch_file is not None),
         journal=str(replies),
         options=TeacherOptions(
             open=functools.partial(open_teacher, teacher or "", timeouts, api_key_file, tokenizer, body.streamed),
@@ -206,7 +208,7 @@ def _require_one(batch: bool, file: Path | None, replies: list[Path] | None, rej
         raise UsageError(f"{named[0]} and {named[1]} together", "one run does one of them, the next the other")
 
 
-def _asking(given: Asking, teacher: str | None, journal: Path | None, writes: bool) -> Asking:
+def _asking(given: Asking, teacher: str | None, journal: Path, writes: bool) -> Asking:
     """`given`, completed by what follows from the teacher, or else by the `journal` of replies that are judged anew.
 
     `writes`: questions are only written down, so that no teacher is needed where the form of prefill is named.
@@ -224,8 +226,6 @@ def _asking(given: Asking, teacher: str | None, journal: Path | None, writes: bo
             raise UsageError(
                 "--batch-file without --teacher: nothing to shake hands with", "name a form with --prefill"
             )
-        if journal is None:
-            raise UsageError("--teacher is missing", "name an endpoint, or local:FOLDER")
         kept = kept_asking(journal)
         earlier = kept.limited_by({}).parameters if limit_of(given.parameters) else kept.parameters
         parameters = {**earlier, **given.parameters}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import encode
 
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class TokenizerFolder:
     @classmethod
     def read(cls, path: Path) -> TokenizerFolder:
         """Raises ToolkitError where there is no tokenizer.json, or a file is not what it should be."""
+        _require_folder(path)
         config = {**read_object(path / "special_tokens_map.json"), **read_object(path / "tokenizer_config.json")}
         adds_bos = config.get("add_bos_token")
         return cls(
@@ -60,6 +63,15 @@ class TokenizerFolder:
             return self.require_templates()
         source = self.chat_templates.get(str(choice))
         return {DEFAULT: read_template(Path(choice)) if source is None else source}
+
+
+def _require_folder(path: Path) -> None:
+    """Raise ToolkitError for the file instead of its folder, and for a hub's name of what is not on the disk."""
+    if path.is_file():
+        raise ToolkitError(f"{path}: is a file", f"`tokenizer` takes its folder: {path.parent}")
+    if not path.exists() and _HUB_NAME.fullmatch(str(path)):
+        hint = f"if it is a name on the hub, get it first: hf download {path} prints the folder to name"
+        raise ToolkitError(f"{path}: no such folder", hint)
 
 
 def _read_tokenizer(path: Path) -> bytes:

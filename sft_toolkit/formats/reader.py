@@ -50,8 +50,10 @@ class RecordReader:
         Raises RecordError where it is no conversation; the sentence says which message or column is at fault.
         """
         if not isinstance(record, dict):
-            hint = "write one record a line, for instance with jq -c '.[]'" if isinstance(record, list) else ""
-            raise RecordError("not_an_object", "the record is not a JSON object", hint)
+            if isinstance(record, list):
+                hint = "write one record a line, for instance with jq -c '.[]'"
+                raise RecordError("not_an_object", "the line is a JSON array, not one record", hint)
+            raise RecordError("not_an_object", "the record is not a JSON object")
         try:
             if not padded and self._is_standard and (plain := plain_conversation(record)) is not None:
                 return [plain]

@@ -47,7 +47,9 @@ def explained(fault: OSError, target: Path) -> ToolkitError:
     """The sentence for what the file system refused, naming the file that it refused."""
     place = fault.filename or target
     if fault.errno == errno.ENOSPC:
-        return ToolkitError(f"{place}: no space left on the disk", "free some, then run again")
+        return ToolkitError(
+            f"{place}: no space left on the disk", "free some, then run again; temporary files go to TMPDIR"
+        )
     if fault.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return ToolkitError(f"{place}: permission denied", "choose another folder or change its permissions")
     return ToolkitError(f"{place}: {fault.strerror or fault}")

@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.json_text import encode
-from sft_toolkit.shards.atomic import atomic_path
+from sft_toolkit.shards.atomic import atomic_path, explained
 
 Write = Callable[[bytes], Any]
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_STDOUT = Path("standard output")
 _BYTES_PER_READ = 1 << 16
 
 
@@ -38,6 +39,8 @@ def write_stdout(data: bytes) -> None:
         sys.stdout.buffer.write(data)
     except BrokenPipeError as fault:
         raise ReaderGone from fault
+    except OSError as fault:
+        raise explained(fault, _STDOUT) from fault
 
 
 def flush_stdout() -> None:
@@ -45,6 +48,8 @@ def flush_stdout() -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError as fault:
         raise ReaderGone from fault
+    except OSError as fault:
+        raise explained(fault, _STDOUT) from fault
 
 
 @contextmanager

@@ -293,7 +293,14 @@ class _Copied:
 
 
 def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> _Copied:
-    """Copy lines to a new file, up to the one that is row number `limit`."""
+    """Copy lines to a new file, up to the one that is row number `limit`. Raises ToolkitError where the disk is full."""
+    try:
+        return _copied_lines(rest, chunks, limit, spool)
+    except OSError as fault:
+        raise explained(fault, spool) from fault
+
+
+def _copied_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> _Copied:
     scan, lines, rows = _LineScan(), 0, 0
     with tempfile.NamedTemporaryFile(dir=spool, prefix="kolibri-sft-", suffix=".jsonl", delete=False) as copy:
         path = Path(copy.name)
@@ -311,10 +318,7 @@ def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -
 
 def copy_streams(names: list[str], folder: Path, rows: int = sys.maxsize) -> dict[str, Path]:
     """Copy each stream, or its first `rows`, to a file in `folder`, for a Source to read more than once."""
-    try:
-        return {name: _copy_lines(b"", stream_chunks(name, _shown(name)), rows, folder).path for name in names}
-    except OSError as fault:
-        raise explained(fault, folder) from fault
+    return {name: _copy_lines(b"", stream_chunks(name, _shown(name)), rows, folder).path for name in names}
 
 
 def _hub_lines(name: str) -> Iterator[bytes]:

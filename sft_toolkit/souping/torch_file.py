@@ -36,7 +36,9 @@ def read_torch_tensors(path: Path) -> list[Tensor]:
     Raises UsageError without torch, ToolkitError for a file that holds anything but tensors by name.
     """
     if find_spec("torch") is None:
-        raise UsageError(f"{path}: torch is not installed, which reads such files", "pip install 'kolibri-sft[train]'")
+        raise UsageError(
+            f"{path}: torch is not installed, which reads such files", "in the checkout: pip install '.[train]'"
+        )
     entries = _entries(path)
     if not isinstance(entries, dict) or not entries:
         raise ToolkitError(f"{path}: no state dict of tensors by name", _AGAIN)

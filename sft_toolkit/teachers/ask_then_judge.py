@@ -91,7 +91,9 @@ def _run_until_terminated(work: Coroutine[Any, Any, AskingState]) -> AskingState
 def default_journal(output: str) -> Path:
     """Where the journal lies unless the user says otherwise: beside the output."""
     if output == "-":
-        raise UsageError("output to stdout needs a place for the replies", "name it with `journal`")
+        raise UsageError(
+            "output to stdout needs a place for the replies", "name it with `journal=DIR`, or give `output`"
+        )
     return Path(output.rstrip("/") + ".journal")
 
 

@@ -107,7 +107,9 @@ class LocalTeacher:
         try:
             import transformers
         except ImportError as fault:
-            raise ToolkitError("a local teacher needs transformers", "pip install 'kolibri-sft[train]'") from fault
+            raise ToolkitError(
+                "a local teacher needs transformers", "in the checkout: pip install '.[train]'"
+            ) from fault
         options = {"gguf_file": self._gguf} if self._gguf else {}
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # progress bars of loading, one for each kind of weights

@@ -115,8 +115,10 @@ def test_a_bad_value_names_the_variable_or_the_file_it_came_from(fault: Fault, t
     config = tmp_path / "run.toml"
     config.write_text('driver = "slurm"\n[plan]\nattention-share = 3.5\n')
     assert fault("mask", "x", "--driver", "slurm").startswith("error: --driver: 'slurm' is not one of 'local', 'ray'; ")
-    assert f"'ray' (from {config});" in fault("mask", "x", "--config", config)
-    assert fault("plan", tmp_path, "--config", config).endswith(f"(from {config}); give a number from 0 to 1")
+    assert f"'ray' (from {config}: driver);" in fault("mask", "x", "--config", config)
+    assert fault("plan", tmp_path, "--config", config).endswith(
+        f"(from {config}: [plan] attention-share); give a number from 0 to 1"
+    )
     assert "--driver: 'k8s' is not one of 'local', 'ray' (from KOLIBRI_SFT_DRIVER); " in fault(
         "mask", "x", KOLIBRI_SFT_DRIVER="k8s"
     )

@@ -204,4 +204,4 @@ def test_without_scikit_learn_the_error_says_what_to_install(labelled: Path, tmp
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
-    assert done.stderr == "error: grading needs scikit-learn; pip install 'kolibri-sft[grade]'\n"
+    assert done.stderr == "error: grading needs scikit-learn; in the checkout: pip install '.[grade]'\n"

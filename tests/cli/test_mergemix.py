@@ -141,7 +141,10 @@ def test_the_held_out_loss_without_torch_is_refused_as_training_is(command: str,
     )
     words = [sys.executable, "-c", code, *command.split()]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (2, "error: torch is not installed; pip install 'kolibri-sft[train]'\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: torch is not installed; in the checkout: pip install '.[train]'\n",
+    )
 
 
 def test_neither_a_score_command_nor_a_ranking_loads_torch(scored: Path) -> None:

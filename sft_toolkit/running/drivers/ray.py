@@ -60,5 +60,5 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as fault:
-        raise UsageError("`driver=ray`: Ray is not installed", "pip install 'kolibri-sft[ray]'") from fault
+        raise UsageError("`driver=ray`: Ray is not installed", "in the checkout: pip install '.[ray]'") from fault
     return ray

@@ -145,4 +145,7 @@ def read_edges(path: Path) -> FittedEdges:
 
 
 def _malformed(path: Path, detail: str) -> ToolkitError:
-    return ToolkitError(f"{path}: not edges of kolibri-sft effort fit: {detail}", "fit again")
+    return ToolkitError(
+        f"{path}: not a file of edges: {detail}",
+        "`edges` takes what `effort fit(output=FILE)` wrote; records are INPUT",
+    )

@@ -75,7 +75,7 @@ def students() -> ModuleType:
     except ModuleNotFoundError as fault:
         if (fault.name or "").split(".")[0] not in ("sklearn", "scipy"):
             raise
-        raise ToolkitError("grading needs scikit-learn", "pip install 'kolibri-sft[grade]'") from fault
+        raise ToolkitError("grading needs scikit-learn", "in the checkout: pip install '.[grade]'") from fault
     return difficulty
 
 
