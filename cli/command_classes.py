@@ -6,6 +6,8 @@ Drawing help with boxes would take as long again as all else that it needs.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -27,14 +29,11 @@ class SectionedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As usual; what is wrong is one line, which says of a bad value which variable or file it came from."""
-        try:
+        with _faults_in_one_line(ctx):
             rest = super().parse_args(ctx, args)
             check_environment(ctx)
             check_written_paths(ctx)
             return rest
-        except _UsageFault as fault:
-            print_error(_sentence(fault, ctx), f"see {ctx.command_path} --help")
-            raise typer.Exit(USAGE) from fault
 
     def invoke(self, ctx: Any) -> Any:
         RUNNING.set(ctx)
@@ -57,12 +56,32 @@ class SectionedCommand(TyperCommand):
 class SectionedGroup(TyperGroup):
     """A group whose help lists each panel of commands under its own heading."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As usual; without any words it raises what prints help."""
+        if not args:
+            return super().parse_args(ctx, args)
+        with _faults_in_one_line(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        with _faults_in_one_line(ctx):
+            return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, command in self.commands.items():
             panel = getattr(command, "rich_help_panel", None) or "Commands"
             sections.setdefault(panel, []).append((name, " ".join((command.help or "").split("\n\n")[0].split())))
         _write(formatter, sections)
+
+
+@contextmanager
+def _faults_in_one_line(context: Any) -> Iterator[None]:
+    try:
+        yield
+    except _UsageFault as fault:
+        print_error(_sentence(fault, context), f"see {context.command_path} --help")
+        raise typer.Exit(USAGE) from fault
 
 
 def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:

@@ -293,7 +293,7 @@ class _Copied:
 
 
 def _copy_lines(rest: bytes, chunks: Iterator[bytes], limit: int, spool: Path) -> _Copied:
-    """Copy lines to a new file, up to the one that is row number `limit`. Raises ToolkitError where the disk is full."""
+    """Copy lines to a new file, up to the one that is row number `limit`. Raises ToolkitError on a full disk."""
     try:
         return _copied_lines(rest, chunks, limit, spool)
     except OSError as fault:
