@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sft_toolkit.stages.mix.mixture_file import Mixture
     from sft_toolkit.stages.mix.record_rows import Measure
 
-_HEADER = ("data set", "records", "tokens", "asked", "got", "taken", "epochs", "why")
+_HEADER = ("data set", "records", "tokens", "asked", "got", "with loss", "taken", "epochs", "why")
 
 
 @stage_command
@@ -78,7 +78,7 @@ def _measure(tokenizer: Path | None, length_column: str | None) -> Measure | Non
 
 
 def _tell_accounts(accounts: list[dict[str, Any]]) -> None:
-    columns = ("name", "records", "tokens", "asked", "got", "taken", "epochs", "why")
+    columns = ("name", "records", "tokens", "asked", "got", "got_loss", "taken", "epochs", "why")
     print_table("mixture, in tokens", _HEADER, [tuple(account[column] for column in columns) for account in accounts])
     for account in accounts:
         if account["got"] < account["asked"] and account["why"].startswith("max_"):

@@ -214,6 +214,10 @@ class Stage(StageOptions, ABC):
         """True where results depend on record ids, so that a duplicate id is an error."""
         return False
 
+    def unique_ids(self, ids: list[str]) -> list[str]:
+        """Those of the ids that come out which must not occur twice."""
+        return ids if self.draws else []
+
     def facts(self) -> dict[str, Any]:
         """What the manifest is to hold beside the options: hashes of a tokenizer, of a template."""
         return {}

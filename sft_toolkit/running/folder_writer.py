@@ -42,8 +42,6 @@ class FolderWork(ABC, Generic[Task]):
 
     kind: str
     """Of the shards: records, tokens or packed."""
-    unique_ids = True
-    """False where rows may share an id, or have none."""
 
     def __init__(self, stage: StageOptions, run: RunOptions) -> None:
         self.stage = stage
@@ -85,8 +83,13 @@ class FolderWork(ABC, Generic[Task]):
         """What the summary is to hold beside the counts."""
         return {}
 
-    def tokens(self, reports: list[BlockReport]) -> int:
-        return sum(report.shard.tokens for report in reports)
+    def unique_ids(self, shard: Path) -> list[str]:
+        """Those of the ids in a shard that must not occur twice."""
+        return shard_ids(shard)
+
+    def tokens(self, reports: list[BlockReport]) -> tuple[int, int]:
+        """Tokens, and those of them with loss."""
+        return sum(report.shard.tokens for report in reports), sum(report.shard.loss_tokens for report in reports)
 
 
 def write_folder(work: FolderWork[Task]) -> Summary:
@@ -108,16 +111,17 @@ def write_folder(work: FolderWork[Task]) -> Summary:
                 raise
         else:
             seconds = time.monotonic() - begun
+            tokens, loss_tokens = work.tokens(reports)
             return Summary(
                 name,
                 run.output,
                 work.counters,
                 seconds,
-                work.tokens(reports),
+                tokens,
                 len(reports),
                 complete=complete,
                 facts=work.facts(),
-                loss_tokens=sum(report.shard.loss_tokens for report in reports),
+                loss_tokens=loss_tokens,
             )
     return Summary(name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
 
@@ -172,8 +176,7 @@ def _write_shards(work: FolderWork[Task], folder: OutputFolder, pins: dict[str, 
         for report in _write_blocks(work, folder, tasks):
             reports.append(report)
             work.counters.add(report.counters)
-            if work.unique_ids:
-                ledger.add(shard_ids(folder.shard_path(report.index)))
+            ledger.add(work.unique_ids(folder.shard_path(report.index)))
             run.progress(work.counters)
     complete = len(reports) == tasks.count
     if complete and work.counters.records_in == 0:

@@ -16,7 +16,7 @@ from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.running.row_reader import RowReader
-from sft_toolkit.shards.ids import RepeatedId
+from sft_toolkit.shards.ids import REPEATED, RepeatedId
 from sft_toolkit.shards.sources import Block, Source, copy_streams
 from sft_toolkit.stage import Counters, Outcome
 
@@ -106,10 +106,14 @@ def naming_repeats(run: RunOptions) -> Iterator[None]:
     try:
         yield
     except RepeatedId as error:
-        places = _places(error.identity, run) if _is_there(run) else []
-        where = f"{places[1]}: " if len(places) > 1 else ""
-        first = f", first at {places[0]}" if places else ""
-        raise ToolkitError(f"{where}record id {error.identity!r} occurs more than once{first}", error.hint) from error
+        for identity in filter(None, (error.identity, error.record)) if _is_there(run) else ():
+            places = _places(identity, run)
+            if len(places) > 1:
+                message = f"{places[1]}: record id {identity!r} occurs more than once, first at {places[0]}"
+                raise ToolkitError(message, REPEATED) from error
+            if places and error.record:
+                raise ToolkitError(f"{places[0]}: {error}", error.hint) from error
+        raise
 
 
 def _is_there(run: RunOptions) -> bool:

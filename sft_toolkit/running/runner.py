@@ -18,7 +18,7 @@ from sft_toolkit.running.output_checks import check_folder_options, check_stream
 from sft_toolkit.running.passes import input_blocks, naming_repeats, no_records, read_batches
 from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.atomic import write_text
-from sft_toolkit.shards.ids import IdLedger
+from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.jsonl import encode_row, open_sink
 from sft_toolkit.shards.output import BlockReport, OutputFolder, rejection_lines
 from sft_toolkit.shards.records import to_row
@@ -99,12 +99,14 @@ class _StageWork(FolderWork[Block]):
     def __init__(self, stage: Stage, run: RunOptions, source: Source) -> None:
         super().__init__(stage, run)
         self.kind = kind_of(stage.schema or RECORDS) or "records"
-        self.unique_ids = stage.draws
         self._stage = stage
         self._source = source
 
     def inputs(self) -> list[Any]:
         return self._source.fingerprints()
+
+    def unique_ids(self, shard: Path) -> list[str]:
+        return self._stage.unique_ids(shard_ids(shard))
 
     def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[Block]:
         for name, text in self._stage.side_files().items():
@@ -124,28 +126,34 @@ class _StageWork(FolderWork[Block]):
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """A block's output as JSONL, with what became of its records."""
+    """A block's output as JSONL, with the ids in it that must be unique, and what became of its records."""
 
     data: bytes
     ids: list[str]
     counters: Counters
     rejections: list[Rejection]
+    tokens: int
+    loss_tokens: int
 
 
 def _block_to_lines(stage: Stage, quarantine: bool, reader: RowReader, block: Block) -> _Lines:
     outcome = Outcome(quarantine)
-    lines, ids = [], []
+    lines, ids, tokens, loss_tokens = [], [], 0, 0
+    counts = kind_of(stage.schema or RECORDS) == "tokens"
     for row in _rows(stage, block, outcome, reader):
         lines.append(encode_row(row))
         ids.append(row.id if isinstance(row, Conversation) else row["id"])
+        if counts:
+            tokens, loss_tokens = tokens + row["length"], loss_tokens + row["loss_tokens"]
     block.discard()
-    return _Lines(b"".join(lines), ids, outcome.counters, outcome.rejections)
+    unique = stage.unique_ids(ids)
+    return _Lines(b"".join(lines), unique, outcome.counters, outcome.rejections, tokens, loss_tokens)
 
 
 def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
     begun = time.monotonic()
     check_stream_options(run)
-    counters, ledger = Counters(), IdLedger()
+    summary, ledger = Summary(stage.name, run.output, Counters(), 0.0), IdLedger()
     rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
     work = partial(_block_to_lines, stage, run.quarantine, run.reader)
     with (
@@ -154,16 +162,18 @@ def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
         rejection_sink(run) as write_rejected,
     ):
         for lines in run.drive(source.blocks(rows_per_block, Path(spool)), work):
-            if stage.draws:
-                ledger.add(lines.ids)
+            ledger.add(lines.ids)
             write(lines.data)
             for line in rejection_lines(lines.rejections):
                 write_rejected(line)
-            counters.add(lines.counters)
-            run.progress(counters)
-        if counters.records_in == 0:
+            summary.counters.add(lines.counters)
+            summary.tokens += lines.tokens
+            summary.loss_tokens += lines.loss_tokens
+            run.progress(summary.counters)
+        if summary.counters.records_in == 0:
             raise no_records(run)
-    return Summary(stage.name, run.output, counters, time.monotonic() - begun)
+    summary.seconds = time.monotonic() - begun
+    return summary
 
 
 @contextmanager

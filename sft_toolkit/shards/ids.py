@@ -13,15 +13,22 @@ import xxhash
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.shards.segments import open_arrow
 
+REPEATED = "`duplicates=drop` leaves out exact repeats, `duplicates=number` makes ids unique"
+
 
 class RepeatedId(ToolkitError):
-    """An id that occurs twice where results depend on ids."""
+    """An id that occurs twice where it must not. `record`: whose document or copy may be called so, or empty."""
 
     def __init__(self, identity: str) -> None:
-        super().__init__(
-            f"record id {identity!r} occurs more than once",
-            "`duplicates=drop` leaves out exact repeats, `duplicates=number` makes ids unique",
-        )
+        record, _, number = identity.rpartition("#")
+        self.record = record if number.isdecimal() else ""
+        if self.record:
+            super().__init__(
+                f"id {identity!r} occurs more than once: it is also what a document or copy of {record!r} is called",
+                f"give one of {identity!r} and {record!r} another id",
+            )
+        else:
+            super().__init__(f"record id {identity!r} occurs more than once", REPEATED)
         self.identity = identity
 
     def __reduce__(self) -> tuple[type[RepeatedId], tuple[str]]:  # type: ignore[override]

@@ -107,6 +107,10 @@ class RenderStage(Stage):
     def draws(self) -> bool:
         return self.history == "both"
 
+    def unique_ids(self, ids: list[str]) -> list[str]:
+        """Where ID#N may be a document of ID, it must not be a record as well."""
+        return ids if self.draws else [name for name in ids if "#" in name]
+
     def options(self) -> dict[str, Any]:
         sentences = None if self._sentences is None else asdict(self._sentences)
         options = {**super().options(), "effort_sentences": sentences, **self.facts()}
@@ -120,9 +124,15 @@ class RenderStage(Stage):
         return {name: value for name, value in self.__dict__.items() if name not in ("_renderer", "_rules")}
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[dict[str, Any]]:
-        waiting: deque[Document] = deque()
+        return (row for _, row in self.rows_of_records(batch, outcome))
+
+    def rows_of_records(
+        self, batch: list[Conversation], outcome: Outcome
+    ) -> Iterator[tuple[Conversation, dict[str, Any]]]:
+        """The rows, each with the record that it was made of."""
+        waiting: deque[tuple[Conversation, Document]] = deque()
         for sample, rendered in self._renderer.render_each(self._samples(batch, outcome, waiting)):
-            document = waiting.popleft()
+            record, document = waiting.popleft()
             if isinstance(rendered, RecordError):
                 outcome.fault(sample, rendered)
                 continue
@@ -130,10 +140,12 @@ class RenderStage(Stage):
                 outcome.note(note, count)
             for row in self._row(sample, rendered, outcome):
                 outcome.note("tokens_rendered_again", row["length"] if document.repeated else 0)
-                yield row
+                yield record, row
 
-    def _samples(self, batch: list[Conversation], outcome: Outcome, waiting: deque[Document]) -> Iterator[Conversation]:
-        """The conversation of each document of each record; the document itself waits until that is rendered."""
+    def _samples(
+        self, batch: list[Conversation], outcome: Outcome, waiting: deque[tuple[Conversation, Document]]
+    ) -> Iterator[Conversation]:
+        """The conversation of each document of each record; both wait until that is rendered."""
         for conversation in batch:
             try:
                 documents = self._rules.documents(conversation, outcome)
@@ -141,7 +153,7 @@ class RenderStage(Stage):
                 outcome.fault(conversation, error)
                 continue
             for document in documents:
-                waiting.append(document)
+                waiting.append((conversation, document))
                 yield document.conversation
 
     def _row(self, sample: Conversation, rendered: Rendered, outcome: Outcome) -> Iterator[dict[str, Any]]:

@@ -254,3 +254,30 @@ def test_real_templates_are_told_apart(run_cli: RunCli, tmp_path: Path, name: st
     control = sorted(set(re.findall(r"<\|[a-z_]+\|>|<｜[^｜]+｜>", template)) | {"<s>", "</s>"})
     done = run_cli("check", write_byte_tokenizer(tmp_path, template, control, bos_token="<s>", eos_token="</s>"))
     assert findings(done)[subject][0] == level
+
+
+def test_a_sample_is_checked_as_the_documents_that_render_makes_of_it(run_cli: RunCli, tmp_path: Path) -> None:
+    """Two exchanges, low and high: the first becomes a document, and both one, with loss on the second."""
+    exchanges = [
+        message
+        for effort in ("low", "high")
+        for message in (
+            {"role": "user", "content": "q", "effort": effort},
+            {"role": "assistant", "content": "a", "reasoning": "Hm."},
+        )
+    ]
+    none = [{"role": "user", "content": "q", "effort": "none"}, exchanges[1]]
+    folder = write_byte_tokenizer(tmp_path, CHATML)
+    (tmp_path / "stated.toml").write_text("".join(f"[{e}]\nsentence = 'Denke {e}.'\n" for e in ("low", "high")))
+    given = ("check", folder, sample(tmp_path / "r.jsonl", {"messages": exchanges}, {"id": "n", "messages": none}))
+    stated = ("--effort-sentences", tmp_path / "stated.toml")
+    lines = run_cli(*given, *stated).stdout.decode().splitlines()
+    said = [" ".join(line.split()) for line in lines if " sample " in line]
+    assert said[0].startswith("ok sample 2 records in 2 documents, ")
+    assert any(line.startswith("error sample reasoning_under_none: 1, first ") for line in said)
+    assert any(
+        line.startswith("ok sample effort_split: 1; records of several efforts become a document") for line in said
+    )
+    assert json.loads(run_cli(*given, *stated, "--json").stdout)["sample"]["documents"] == 2
+    unstated = json.loads(run_cli(*given, "--json").stdout)["sample"]
+    assert (unstated["documents"], unstated["notes"].get("effort_split")) == (1, None)

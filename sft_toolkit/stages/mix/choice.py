@@ -17,10 +17,19 @@ from numpy.typing import NDArray
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.stages.mix.mixture_file import Ingredient, Mixture
 
-# key: what orders the records; prompt: hash of the prompt; length: tokens;
+# key: what orders the records; prompt: hash of the prompt; length: tokens; loss_tokens: those with loss, or UNKNOWN;
 # ingredient: its place in the mixture, or one of the codes below
-NOTE = np.dtype([("key", np.uint64), ("prompt", np.uint64), ("length", np.int32), ("ingredient", np.int16)])
+NOTE = np.dtype(
+    [
+        ("key", np.uint64),
+        ("prompt", np.uint64),
+        ("length", np.int32),
+        ("loss_tokens", np.int32),
+        ("ingredient", np.int16),
+    ]
+)
 NOT_IN_MIXTURE, FILTERED, FAULTY = -1, -2, -3
+UNKNOWN = -1
 
 AS_ASKED = "as asked"
 _UNBOUNDED = 2**62
@@ -30,6 +39,7 @@ _UNBOUNDED = 2**62
 class Account:
     """What became of an ingredient. `records` and `tokens` are what it had to give, `asked` and `got` are tokens.
 
+    `got_loss`: tokens with loss among `got`; None where nothing says how many they are.
     `why` says what stopped it, or AS_ASKED: then `got` is as near to `asked` as whole records come.
     """
 
@@ -38,6 +48,7 @@ class Account:
     tokens: int
     asked: int
     got: int
+    got_loss: int | None
     taken: int
     why: str
 
@@ -46,7 +57,7 @@ class Account:
         return self.got / self.tokens
 
     def to_json(self) -> dict[str, Any]:
-        names = ("name", "records", "tokens", "asked", "got", "taken", "why")
+        names = ("name", "records", "tokens", "asked", "got", "got_loss", "taken", "why")
         return {**{name: getattr(self, name) for name in names}, "epochs": round(self.epochs, 6)}
 
 
@@ -96,6 +107,7 @@ class _Pool:
             rows = rows[occurrence(notes["prompt"][rows]) < ingredient.max_per_prompt]
         self.rows = rows
         self._ends = np.cumsum(notes["length"][rows], dtype=np.int64)
+        self._loss = notes["loss_tokens"][rows]
         if not self.tokens:
             sources = ", ".join(ingredient.sources or [name])
             raise ToolkitError(
@@ -133,7 +145,9 @@ class _Pool:
         return copies
 
     def account(self, asked: int, taken: int, why: str) -> Account:
-        return Account(self.name, len(self.rows), self.tokens, asked, self._sum(taken), taken, why)
+        known = bool((self._loss != UNKNOWN).all())
+        got_loss = int(self._loss @ self.copies(taken).astype(np.int64)) if known else None
+        return Account(self.name, len(self.rows), self.tokens, asked, self._sum(taken), got_loss, taken, why)
 
     def _within(self, tokens: int) -> int:
         """Records that fit into `tokens`."""

@@ -1,7 +1,7 @@
 """`mix`: records or token rows of many data sets into one mixture, by token budgets that are met by whole records.
 
 Two passes. The first notes of every row its key, length and ingredient; from the notes alone follows how often each is
-taken. The second reads the blocks that something is taken from. Memory holds 22 bytes a row, never the rows.
+taken. The second reads the blocks that something is taken from. Memory holds 26 bytes a row, never the rows.
 """
 
 from __future__ import annotations
@@ -118,8 +118,9 @@ class _Mixing(FolderWork[Piece]):
     def facts(self) -> dict[str, Any]:
         return {"mixture": [account.to_json() for account in self._accounts]}
 
-    def tokens(self, reports: list[BlockReport]) -> int:
-        return sum(account.got for account in self._accounts)
+    def tokens(self, reports: list[BlockReport]) -> tuple[int, int]:
+        accounts = self._accounts
+        return sum(account.got for account in accounts), sum(account.got_loss or 0 for account in accounts)
 
     def preview(self) -> Summary:
         with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
@@ -198,7 +199,9 @@ class _Mixing(FolderWork[Piece]):
 
     def _summary(self, stage: str, output: str) -> Summary:
         seconds = time.monotonic() - self._begun
-        return Summary(stage, output, self.counters, seconds, self.tokens([]), facts=self.facts())
+        tokens, loss_tokens = self.tokens([])
+        facts = self.facts()
+        return Summary(stage, output, self.counters, seconds, tokens, facts=facts, loss_tokens=loss_tokens)
 
 
 def _note(material: Material, quarantine: bool, block: Block) -> BlockNotes:

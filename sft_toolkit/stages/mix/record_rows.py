@@ -21,7 +21,7 @@ from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.schemas import RECORDS
 from sft_toolkit.shards.sources import Block
 from sft_toolkit.stage import Outcome
-from sft_toolkit.stages.mix.choice import FAULTY, NOTE
+from sft_toolkit.stages.mix.choice import FAULTY, NOTE, UNKNOWN
 from sft_toolkit.stages.mix.material import BlockNotes, FoundRow, Placing, caps_prompts
 from sft_toolkit.stages.mix.mixture_file import Mixture
 from sft_toolkit.stages.render import RenderStage
@@ -39,7 +39,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True)
 class RenderedLengths:
-    """Lengths that `render` would give."""
+    """Lengths that `render` would give: of a record that becomes several documents, their sum."""
 
     render: RenderStage
 
@@ -48,8 +48,12 @@ class RenderedLengths:
         return dict(self.render.facts())
 
     def lengths(self, batch: list[Conversation], outcome: Outcome) -> dict[str, dict[str, int]]:
-        rows = self.render.process(batch, outcome)
-        return {row["id"]: {"length": row["length"], "loss_tokens": row["loss_tokens"]} for row in rows}
+        found: dict[str, dict[str, int]] = {}
+        for record, row in self.render.rows_of_records(batch, outcome):
+            counted = found.setdefault(record.id, {"length": 0, "loss_tokens": 0})
+            for name in counted:
+                counted[name] += row[name]
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ class RecordRows:
             counted = measured.get(conversation.id)
             notes[row]["ingredient"] = FAULTY if counted is None else self._place_of(conversation, counted)
             notes[row]["length"] = counted["length"] if counted else 0
+            notes[row]["loss_tokens"] = counted.get("loss_tokens", UNKNOWN) if counted else 0
         notes["key"] = keys(self.seed, [conversation.id for conversation in batch], "mix")
         if caps_prompts(self.mixture):
             notes["prompt"] = [_prompt_hash(conversation) for conversation in batch]

@@ -69,6 +69,7 @@ class TokenRows:
         filtered = batch.select(self.mixture.columns).to_pylist() if self.mixture.columns else [{}] * len(ids)
         notes["ingredient"] = [self._place(dataset, row.get) for dataset, row in zip(datasets, filtered, strict=True)]
         notes["length"] = batch.column("length").to_numpy()
+        notes["loss_tokens"] = batch.column("loss_tokens").to_numpy()
         notes["key"] = keys(self.seed, ids, "mix")
         if caps_prompts(self.mixture):
             notes["prompt"] = _token_prompts(batch)

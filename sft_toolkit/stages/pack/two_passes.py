@@ -103,7 +103,6 @@ class _Packing(FolderWork[SequenceBlock]):
     """One run: the first pass makes the plan, of which the second writes a shard at a time."""
 
     kind = "packed"
-    unique_ids = False  # of sequences; the shuffle looks at those of documents
 
     def __init__(self, options: PackOptions, run: RunOptions) -> None:
         super().__init__(options, run)
@@ -112,6 +111,10 @@ class _Packing(FolderWork[SequenceBlock]):
         self._folders = _token_folders(run)
         self._rendering = rendering_of(self._folders)
         self._planned: _Planned | None = None
+
+    def unique_ids(self, shard: Path) -> list[str]:
+        """None of sequences; the shuffle looks at those of documents."""
+        return []
 
     @property
     def rows_per_shard(self) -> int:

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.running.options import RunOptions, Summary
+from sft_toolkit.running.runner import run_stage
 from sft_toolkit.shards.shard_folder import ShardFolder
 from sft_toolkit.stages.mix.choice import AS_ASKED, FILTERED, NOT_IN_MIXTURE, NOTE, apportion, choose, occurrence
 from sft_toolkit.stages.mix.mixing import MixOptions, run_mix
 from sft_toolkit.stages.mix.mixture_file import Ingredient, Mixture, Range, read_mixture
-from sft_toolkit.stages.mix.record_rows import GivenLengths
+from sft_toolkit.stages.mix.record_rows import GivenLengths, RenderedLengths
+from sft_toolkit.stages.render import RenderStage
 from tests.token_shards import Document, random_documents, write_token_folder
 
 
@@ -318,6 +320,7 @@ def test_records_are_mixed_by_a_column_of_lengths_and_filtered_by_any_key(tmp_pa
     assert [row["id"] for row in written] == ["r3", "r5", "r7", "r9"]
     assert written[0]["provenance"][-1]["stage"] == "mix"
     assert summary.tokens == 40
+    assert summary.to_json()["mixture"][0]["got_loss"] is None
 
 
 def test_faulty_lengths_stop_the_run_or_are_rejected_and_counted(tmp_path: Path) -> None:
@@ -332,6 +335,28 @@ def test_faulty_lengths_stop_the_run_or_are_rejected_and_counted(tmp_path: Path)
     assert summary.tokens == 12
     rejected = (tmp_path / "Q" / "quarantine" / "part-00000.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"]["id"] for line in rejected] == ["r1", "r2", "r3"]
+
+
+def test_a_record_that_becomes_several_documents_is_taken_and_weighs_what_they_weigh(
+    tmp_path: Path, sample_data: Path
+) -> None:
+    """Loss included: what the account says is what `render` makes of the mixture."""
+    messages = [
+        message
+        for effort in ("low", "high")
+        for message in (
+            {"role": "user", "content": "Wie viel ist 3 mal 4?", "effort": effort},
+            {"role": "assistant", "reasoning": "3 mal 4 ist 12.", "content": "12"},
+        )
+    ]
+    path = records(tmp_path / "in.jsonl", [{"id": f"r{n}", "dataset": "d", "messages": messages} for n in range(3)])
+    stage = RenderStage(str(sample_data / "tokenizer"))
+    mixed = RunOptions(inputs=[str(path)], output=str(tmp_path / "mixed.jsonl"), workers=1)
+    summary = run_mix(MixOptions(mixture_of(d=Ingredient(epochs=2)), RenderedLengths(stage)), mixed)
+    rendered = run_stage(stage, RunOptions(inputs=[mixed.output], output=str(tmp_path / "tokens"), workers=1))
+    assert (summary.counters.records_out, rendered.counters.records_out) == (6, 12)
+    assert (summary.tokens, summary.loss_tokens) == (rendered.tokens, rendered.loss_tokens)
+    assert summary.to_json()["mixture"][0]["got_loss"] == rendered.loss_tokens > 0
 
 
 def test_two_records_of_one_id_and_a_copy_that_meets_another_id_are_refused(tmp_path: Path) -> None:

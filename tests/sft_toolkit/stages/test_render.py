@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from sft_toolkit.chat import Renderer
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.formats import parse_record
+from sft_toolkit.running.options import RunOptions, Summary
+from sft_toolkit.running.runner import run_stage
 from sft_toolkit.shards.schemas import TOKENS, record_batch
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.render import RenderStage
@@ -202,3 +205,45 @@ def test_options_that_make_no_sense_are_refused_at_once(tokenizer: str, tmp_path
         RenderStage(tokenizer, date="today")
     with pytest.raises(ToolkitError, match=r"tokenizer\.json: No such file"):
         RenderStage(str(tmp_path))
+
+
+SPLIT = [{**TWO[0], "effort": "low"}, *TWO[1:]]
+
+
+def written(path: Path, *records: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.mark.parametrize("output", ["out", "out.jsonl"])
+def test_a_document_of_a_split_record_never_shares_its_id_with_another_record(
+    tokenizer: str, tmp_path: Path, output: str
+) -> None:
+    """Where record r becomes r#0 and r#1, a record r#1 in another block is an error that names both; r#2 is none."""
+
+    def render(*others: dict[str, Any]) -> Summary:
+        path = written(tmp_path / "in.jsonl", {"id": "r", "messages": SPLIT}, *others)
+        target = str(tmp_path / f"{len(others)}-{output}")
+        options = RunOptions(inputs=[str(path)], output=target, workers=1, force=True, rows_per_shard=1)
+        return run_stage(RenderStage(tokenizer), options)
+
+    whole = list(TWO)
+    assert render({"id": "r#2", "messages": whole}).counters.records_out == 3
+    with pytest.raises(ToolkitError, match=r"in.jsonl:2: id 'r#1' occurs more than once: .* document or copy of 'r'"):
+        render({"id": "r#1", "messages": whole})
+    with pytest.raises(ToolkitError, match=r"in.jsonl:3: record id 'r' occurs more than once, first at .*in.jsonl:1"):
+        render({"id": "s", "messages": whole}, {"id": "r", "messages": SPLIT})
+
+
+def test_the_summary_of_documents_as_lines_counts_tokens_and_loss_as_that_of_shards_does(
+    tokenizer: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "in.jsonl", {"id": "r", "messages": SPLIT})
+    shards, lines = (
+        run_stage(RenderStage(tokenizer), RunOptions(inputs=[str(path)], output=str(tmp_path / name), workers=1))
+        for name in ("out", "out.jsonl")
+    )
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert (lines.tokens, lines.loss_tokens) == (shards.tokens, shards.loss_tokens)
+    assert lines.loss_tokens == sum(sum(row["loss_mask"]) for row in rows) > 0
+    assert lines.tokens == sum(len(row["input_ids"]) for row in rows)
