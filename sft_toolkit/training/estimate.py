@@ -22,6 +22,10 @@ _STATE_BYTES = 4 + 4 + 8
 """Weight, gradient and AdamW's two averages of one parameter, float32."""
 
 
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
+"""What configurations call the number of experts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Bytes on each rank, at the longest sequence. States and layers are exact, activations a rule of thumb."""
@@ -108,12 +112,22 @@ def _activations_per_token(config: Any) -> int:
     """Numbers that one layer keeps of a token for the way back.
 
     Three for each norm; of queries and keys as they are projected, normed, scaled and turned; of the values, of
-    attention's result and its copy; four for the gated feed-forward.
+    attention's result and its copy; four for the gated feed-forward. Of a mixture of experts the four for each of the k
+    that a token meets, and its states besides: once as each of them reads them, once as each gives them back, and once
+    more where experts are computed one by one; scores of all experts, twice.
     """
     heads = option(config, "num_attention_heads", 1)
     groups = option(config, "num_key_value_heads", heads)
     attention = head_width(config) * (6 * heads + 5 * groups)
     dense = size(config, "intermediate_size") or size(config, "n_inner") or 4 * config.hidden_size
-    experts = option(config, "num_experts_per_tok")
-    inner = experts * size(config, "moe_intermediate_size", dense) if experts else None
-    return round(6 * config.hidden_size + attention + 4 * (inner or dense))
+    return round(6 * config.hidden_size + attention + (_of_experts(config, dense) or 4 * dense))
+
+
+def _of_experts(config: Any, dense: float) -> float:
+    """What `_activations_per_token` says of a mixture of experts; 0 where there is none."""
+    met = option(config, "num_experts_per_tok", 0)
+    inner = size(config, "moe_intermediate_size", dense)
+    shared = size(config, "shared_expert_intermediate_size") or inner * size(config, "n_shared_experts")
+    copies = 3 if option(config, "_experts_implementation") == "eager" else 2
+    experts = next(filter(None, (size(config, name) for name in _EXPERTS)), 0)
+    return met * (copies * config.hidden_size + 4 * inner) + 4 * shared + 2 * experts if met else 0
