@@ -86,6 +86,9 @@ def train(
         bool, _speed("Activation checkpointing: less memory, a second forward pass.")
     ] = False,
     compile: Annotated[bool, _speed("Compile each layer.")] = False,
+    context: Annotated[
+        int, _speed("Context parallelism: ranks that share a sequence; divides ranks and attention heads.", min=1)
+    ] = 1,
     checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: only at the end.", min=0)] = 0,
     keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
     validation: Annotated[
@@ -138,6 +141,7 @@ def train(
         ),
         activation_checkpointing=activation_checkpointing,
         compile=compile,
+        context=context,
         checkpoint_every=checkpoint_every,
         keep=keep,
         validation=validation,

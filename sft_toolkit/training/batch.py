@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from sft_toolkit.training.sequences import PackedSequence
 
@@ -50,6 +51,26 @@ class Batch:
         trained = torch.from_numpy(np.flatnonzero(sequence.loss_mask))
         inputs = model_inputs(input_ids, sequence.lengths, device)
         return cls(inputs, _moved(trained - 1, device), _moved(input_ids[trained], device))
+
+    def part(self, number: int, parts: int) -> Batch:
+        """Tokens of one of several ranks that share the batch, with the boundaries of all its documents.
+
+        What the tokens lack to equal parts is a document of its own, without loss.
+        """
+        tokens = self.inputs["input_ids"].size(1)
+        size = -(-tokens // parts)
+        lacking = size * parts - tokens
+        begin = number * size
+        inputs = dict(self.inputs)
+        for name in ("input_ids", "position_ids"):
+            inputs[name] = pad(inputs[name], (0, lacking))[:, begin : begin + size]
+        if lacking:
+            for name in ("cu_seq_lens_q", "cu_seq_lens_k"):
+                inputs[name] = pad(inputs[name], (0, 1), value=size * parts)
+            for name in ("max_length_q", "max_length_k"):
+                inputs[name] = max(inputs[name], lacking)
+        own = (self.predictors >= begin) & (self.predictors < begin + size)
+        return Batch(inputs, self.predictors[own] - begin, self.targets[own])
 
 
 def _moved(tensor: Tensor, device: torch.device | str) -> Tensor:

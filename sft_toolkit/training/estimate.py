@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sft_toolkit.errors import UsageError
 from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
 from sft_toolkit.training.isolation import require_no_dropout
@@ -61,14 +62,17 @@ class Estimate:
 def estimate(options: TrainOptions, ranks: int) -> Estimate:
     """Raises ToolkitError and UsageError for data or a model that training would refuse for the same reason."""
     recipe, packed = options.recipe, PackedFolder(options.packed)
+    if ranks % options.context:
+        raise UsageError(f"`context` {options.context}: does not divide {ranks} ranks")
+    readers = ranks // options.context
     config = read_config(options.source)
     require_no_dropout(config)
-    require_work_for_all(packed, ranks)
+    require_work_for_all(packed, readers)
     model = empty_model(config, attention=None)
     flops = Flops.of(model)
     work = flops.of_sequences(packed)
-    order = order_of(recipe, packed, ranks)
-    plan = plan_of(replace(recipe, order=order), packed, ranks)
+    order = order_of(recipe, packed, readers)
+    plan = plan_of(replace(recipe, order=order), packed, readers)
     epoch = plan.epoch(0)[: steps_of_epoch(plan, whole=recipe.drop_last)]
     steps = recipe.steps or recipe.epochs * len(epoch)
     share = steps / len(epoch)
@@ -87,7 +91,7 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
         order=order,
         efficiency=balance.efficiency,
         deff=balance.deff,
-        memory=memory_of(model, options, int(packed.index.tokens.max()), ranks),
+        memory=memory_of(model, options, -(-int(packed.index.tokens.max()) // options.context), ranks),
     )
 
 

@@ -15,8 +15,8 @@ from sft_toolkit.training.reader import Reader
 class Evaluation:
     def __init__(self, reader: Reader, ranks: Ranks) -> None:
         sequences = np.arange(len(reader.packed))
-        filler = np.full(-len(sequences) % ranks.count, FILLER)
-        self._own = np.append(sequences, filler)[ranks.rank :: ranks.count].tolist()
+        filler = np.full(-len(sequences) % ranks.readers, FILLER)
+        self._own = np.append(sequences, filler)[ranks.reader :: ranks.readers].tolist()
         self._loss_tokens = int(reader.packed.index.loss_tokens.sum(dtype=np.int64))
         self._reader = reader
 

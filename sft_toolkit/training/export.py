@@ -16,6 +16,7 @@ from sft_toolkit.souping.locating import CONFIG
 from sft_toolkit.souping.side_files import side_files
 from sft_toolkit.training.batch import Batch
 from sft_toolkit.training.carried import carry_over
+from sft_toolkit.training.context import loss_of_parts
 from sft_toolkit.training.export_check import require_same_loss
 from sft_toolkit.training.model import PackedModel, empty_model, located, without_gradients
 from sft_toolkit.training.options import ModelSource
@@ -41,7 +42,7 @@ def export(
     trained model's loss on `checked`. bf16: it computes in bfloat16. Raises ToolkitError.
     """
     batch = Batch.of(checked, ranks.device) if checked is not None else None
-    loss = _mean_loss(model, batch) if batch else 0.0
+    loss = _mean_loss(model, batch, ranks) if batch else 0.0
     gathered = get_model_state_dict(model.causal_lm, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if not ranks.leads:
         return
@@ -69,9 +70,9 @@ def export(
         raise
 
 
-def _mean_loss(model: PackedModel, batch: Batch) -> float:
+def _mean_loss(model: PackedModel, batch: Batch, ranks: Ranks) -> float:
     with without_gradients(model):
-        return model(batch).item() / len(batch.targets)
+        return loss_of_parts(model, batch, ranks.sharing).item() / len(batch.targets)
 
 
 def _save_side_files(source: ModelSource, folder: Path) -> None:

@@ -63,7 +63,7 @@ def packing_fault(model: PackedModel, *, device: torch.device, tolerance: float 
     The model computes in float32, or `tolerance` leaves room for rounding. After a fault the model may be left in the
     middle of a pass: it is not to be used.
     """
-    batch = Batch.of(_probe(text_config(model.causal_lm.config).vocab_size), device)
+    batch = probe_batch(model, device)
     try:
         with without_gradients(model):
             if fault := _layers_that_attend_otherwise(model, batch):
@@ -76,6 +76,11 @@ def packing_fault(model: PackedModel, *, device: torch.device, tolerance: float 
     if not found <= tolerance:
         return f"packed documents see one another: logits differ by {found:.2g}"
     return None
+
+
+def probe_batch(model: PackedModel, device: torch.device) -> Batch:
+    """A small packed batch for this model."""
+    return Batch.of(_probe(text_config(model.causal_lm.config).vocab_size), device)
 
 
 def compared(model: PackedModel, batch: Batch) -> float:
@@ -98,7 +103,7 @@ def head_fault(model: PackedModel, *, device: torch.device) -> str | None:
     """
     if lacking := learned_outside(model.causal_lm):
         return f"{lacking} is part of it"
-    batch = Batch.of(_probe(text_config(model.causal_lm.config).vocab_size), device)
+    batch = probe_batch(model, device)
     head = head_of(model.causal_lm).weight
     drawn = torch.randn((1, sum(_LENGTHS), head.size(1)), generator=torch.Generator().manual_seed(0)).to(device)
     try:

@@ -9,11 +9,13 @@ from dataclasses import replace
 from transformers import PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
+from sft_toolkit.training.context import require_same_when_shared, share_sequences
 from sft_toolkit.training.isolation import (
     BFLOAT16_TOLERANCE,
     choose_head,
     interface_fault,
     packing_fault,
+    probe_batch,
     require_causal,
     require_no_dropout,
 )
@@ -47,9 +49,13 @@ def load_checked(
         if fault := choose_head(model, device=ranks.device):
             costly = "logits of all tokens are made, which is exact and takes more memory"
             warn(f"{config.model_type}: its head is of its own kind, {fault}: {costly}")
+        if ranks.sharing:
+            require_same_when_shared(model, probe_batch(model, ranks.device), ranks.sharing)
         if plain != options:
             model = moved(model, options, config, ranks.mesh)
-        if ranks.device.type == "cuda" and options.recipe.bf16 and not model.apart:
+            if ranks.sharing:
+                share_sequences(model, ranks.sharing)
+        if ranks.device.type == "cuda" and options.recipe.bf16 and not model.apart and not ranks.sharing:
             fault = packing_fault(model, device=ranks.device, tolerance=BFLOAT16_TOLERANCE)
             if fault is not None:
                 raise ToolkitError(f"{config.model_type}: in bfloat16, {fault}", "use `bf16=False`, which is slower")

@@ -89,6 +89,7 @@ class TrainOptions:
     """A run. `checkpoint_every`, `validate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
     validation: a packed folder that is evaluated, not trained; reports: "tensorboard", "wandb"
+    context: ranks that share a sequence
     check_export: evaluate the exported model with plain transformers, None: where it is small
     extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
     """
@@ -99,6 +100,7 @@ class TrainOptions:
     recipe: Recipe = field(default_factory=Recipe)
     activation_checkpointing: bool = False
     compile: bool = False
+    context: int = 1
     checkpoint_every: int = 0
     keep: int = 2
     validation: Path | None = None

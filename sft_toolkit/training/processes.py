@@ -26,11 +26,13 @@ class Ranks:
     """All ranks of a run as one of them sees them.
 
     background: a group for collectives of threads; those of gloo, for what the CPU holds
+    sharing: the ranks that share this one's sequences, neighbours by number; None where each has its own
     """
 
     mesh: DeviceMesh
     device: torch.device
     background: dist.ProcessGroup
+    sharing: dist.ProcessGroup | None = None
 
     @property
     def rank(self) -> int:
@@ -41,17 +43,35 @@ class Ranks:
         return self.mesh.size()
 
     @property
+    def context(self) -> int:
+        """Ranks that share a sequence."""
+        return dist.get_world_size(self.sharing) if self.sharing else 1
+
+    @property
+    def readers(self) -> int:
+        """How many sequences are read at a time, each by `context` ranks."""
+        return self.count // self.context
+
+    @property
+    def reader(self) -> int:
+        return self.rank // self.context
+
+    @property
     def leads(self) -> bool:
         return self.rank == 0
 
 
 @contextmanager
-def joined_ranks() -> Iterator[Ranks]:
+def joined_ranks(context: int = 1) -> Iterator[Ranks]:
     """Join the other processes that a launcher started (RANK and its siblings), or be the only one.
+
+    context: ranks that share a sequence. Raises UsageError where it does not divide their number.
 
     Where ranks fail, the first one's error is the one that is reported: the others' are the same, or follow from it.
     """
     store, rank, count = _rendezvous()
+    if count % context:
+        raise UsageError(f"`context` {context}: does not divide {count} ranks")
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if cuda:
@@ -59,7 +79,8 @@ def joined_ranks() -> Iterator[Ranks]:
     backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=count)
     try:
-        yield Ranks(init_device_mesh(device.type, (count,)), device, dist.new_group(backend="gloo"))
+        sharing = dist.new_subgroups(context)[0] if context > 1 else None
+        yield Ranks(init_device_mesh(device.type, (count,)), device, dist.new_group(backend="gloo"), sharing)
     except ToolkitError as error:
         if store.add(_FAULTS, 1) > 1:
             raise SystemExit(error.exit_code) from error

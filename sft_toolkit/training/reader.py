@@ -20,6 +20,7 @@ class Reader:
     """Reads `packed` for a model of `vocabulary` tokens and `positions` places. All raise ToolkitError.
 
     turning: the longest document up to which a rotary embedding turns all documents alike
+    part, parts: which part of a sequence this rank computes
     """
 
     packed: PackedFolder
@@ -27,18 +28,23 @@ class Reader:
     positions: int
     turning: int
     device: torch.device
+    part: int = 0
+    parts: int = 1
 
     @classmethod
-    def of(cls, packed: PackedFolder, config: PreTrainedConfig, device: torch.device) -> Reader:
+    def of(
+        cls, packed: PackedFolder, config: PreTrainedConfig, device: torch.device, part: int = 0, parts: int = 1
+    ) -> Reader:
         text = text_config(config)
         positions = getattr(text, "max_position_embeddings", sys.maxsize)
-        return cls(packed, text.vocab_size, positions, turning_alike(text), device)
+        return cls(packed, text.vocab_size, positions, turning_alike(text), device, part, parts)
 
     def batch(self, number: int) -> Batch:
-        """One sequence; for FILLER, one token without loss."""
+        """This rank's part of one sequence; for FILLER, one token without loss."""
         sequence = self.packed.sequence(number)
         require_known_tokens(sequence, self.vocabulary, f"{self.packed.path}: sequence {number}")
-        return Batch.of(sequence, self.device)
+        batch = Batch.of(sequence, self.device)
+        return batch if self.parts == 1 else batch.part(self.part, self.parts)
 
     def require_fitting_documents(self) -> None:
         """Look at every document that may be longer than the model takes: d > p only where C > p * p."""

@@ -54,7 +54,7 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
     """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with joined_ranks() as ranks, ExitStack() as held:
+    with joined_ranks(options.context) as ranks, ExitStack() as held:
         config = read_config(options.source)
         require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
@@ -125,13 +125,13 @@ def _train(
     warn: Callable[[str], None],
 ) -> PackedModel:
     recipe = options.recipe
-    require_work_for_all(reader.packed, ranks.count)
+    require_work_for_all(reader.packed, ranks.readers)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
     if ranks.leads and not options.quiet and recipe.order == AUTO:
         print(f"order {order_choice(recipe, reader.packed, planned_ranks)}", file=sys.stderr)
     plan = plan_of(recipe, reader.packed, planned_ranks)
     read = extension.steps_read(folder.pins, planned_ranks) if extension else 0
-    order = Order(plan, ranks.count, whole=recipe.drop_last, first=read)
+    order = Order(plan, ranks.readers, whole=recipe.drop_last, first=read)
     evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
     model = load_checked(options, config, ranks, warn)
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
@@ -159,7 +159,7 @@ def _open(path: Path, config: PreTrainedConfig, ranks: Ranks, checksums: bool) -
     packed = PackedFolder(path)
     if checksums:
         packed.verify(range(ranks.rank, len(packed.folder.paths), ranks.count))
-    reader = Reader.of(packed, config, ranks.device)
+    reader = Reader.of(packed, config, ranks.device, ranks.rank % ranks.context, ranks.context)
     reader.require_fitting_documents()
     return reader
 
@@ -169,6 +169,6 @@ def _beginning(ranks: Ranks, folder: RunFolder, resume: bool) -> tuple[int, int]
     found = [0, 0]
     if ranks.leads:
         done = max(complete_steps(folder.checkpoints), default=0) if resume else 0
-        found = [folder.planned_ranks(ranks.count, resume=resume), done]
+        found = [folder.planned_ranks(ranks.readers, resume=resume), done]
     dist.broadcast_object_list(found, src=0, group=ranks.background)
     return found[0], found[1]

@@ -108,7 +108,7 @@ class Trainer:
     def _backward(self, sequences: NDArray[np.int64]) -> Tensor:
         """Add up the gradients of this rank's sequences; returns their summed losses: float64[microbatches]."""
         loss_tokens = max(1, self._figures.loss_tokens(sequences))
-        own = sequences[:, self._ranks.rank].tolist()
+        own = sequences[:, self._ranks.reader].tolist()
         losses = torch.zeros(len(own), dtype=torch.float64, device=self._ranks.device)
         for place, number in enumerate(own):
             batch = self._reader.batch(number)
@@ -145,11 +145,13 @@ class Trainer:
 
     def _not_finite(self, sequences: NDArray[np.int64], losses: Tensor) -> ToolkitError:
         """Name the documents of the sequences whose loss is not finite, on whatever rank, else of the whole step."""
-        own = sequences[:, self._ranks.rank].tolist()
+        own = sequences[:, self._ranks.reader].tolist()
         guilty = [n for n, finite in zip(own, losses.isfinite().tolist(), strict=True) if not finite and n != FILLER]
         gathered: list[list[int]] = [[] for _ in range(self._ranks.count)]
         dist.all_gather_object(gathered, guilty)
-        named = [number for part in gathered for number in part] or sequences[sequences != FILLER].tolist()
+        named = [*dict.fromkeys(number for part in gathered for number in part)] or sequences[
+            sequences != FILLER
+        ].tolist()
         ids = [name for number in named for name in self._reader.packed.sequence(number).ids]
         more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""
         return ToolkitError(

@@ -127,6 +127,20 @@ def test_one_rank_and_two_learn_the_same(data: Path, two_ranks: Path, run_cli: R
     assert max(counts) >= 128, "no step held the sequence without loss"
 
 
+def test_two_ranks_that_share_sequences_learn_what_one_learns_and_one_resumes_them(
+    data: Path, two_ranks: Path, run_cli: RunCli
+) -> None:
+    arguments = command(data, "shared", microbatches=4)
+    done = run_cli(*arguments, "--nproc", 2, "--context", 2, environment=ONE_THREAD)
+    assert done.returncode == 0, done.stderr.decode()
+    shutil.rmtree(complete(data / "shared")[-1])
+    done = run_cli(*arguments, "--resume", environment=ONE_THREAD)
+    assert done.returncode == 0, done.stderr.decode()
+    for shared, two in zip(rows(data / "shared"), rows(two_ranks), strict=True):
+        assert shared["loss_tokens"] == two["loss_tokens"]
+        assert shared["loss"] == pytest.approx(two["loss"], abs=1e-6)
+
+
 def test_killed_and_terminated_runs_go_on_bit_for_bit_and_on_one_rank_too(
     data: Path, two_ranks: Path, run_cli: RunCli
 ) -> None:

@@ -83,7 +83,15 @@ def config_of(family: str, options: dict[str, Any]) -> PreTrainedConfig:
 def loaded(
     config: PreTrainedConfig, folder: Path, ranks: Ranks, *, apart: bool = False, recipe: Recipe | None = None
 ) -> PackedModel:
-    """A checkpoint with random weights, biases and sinks too, as training loads it."""
+    """A checkpoint with random weights, as training loads it."""
+    save_random(config, folder)
+    source = ModelSource(checkpoint=folder)
+    options = TrainOptions(packed=folder, output=folder, source=source, recipe=recipe or Recipe())
+    return load_sharded(options, read_config(source), ranks.mesh, apart=apart)
+
+
+def save_random(config: PreTrainedConfig, folder: Path) -> None:
+    """Save a model with random weights, biases and sinks too."""
     torch.manual_seed(1)
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
@@ -93,9 +101,6 @@ def loaded(
             elif parameter.ndim > 1:
                 parameter.mul_(4)
     model.save_pretrained(folder)
-    source = ModelSource(checkpoint=folder)
-    options = TrainOptions(packed=folder, output=folder, source=source, recipe=recipe or Recipe())
-    return load_sharded(options, read_config(source), ranks.mesh, apart=apart)
 
 
 def reference(folder: Path, batch: Batch) -> tuple[float, dict[str, Tensor]]:
