@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test-servers demo demo-mergemix pipeline test lint typecheck bench wheel clean
+.PHONY: test-servers demo demo-mergemix effort-probe fuzz pipeline test lint typecheck bench wheel clean
 
 # The pipeline, the main part of the demo: every sample file on its own through convert and mask, then all of them
 # together. A target is the manifest of its folder, so that only what depends on a changed input runs again.
@@ -75,6 +75,13 @@ typecheck: $(VENV)/.test
 	ln -s $(CURDIR)/sft_toolkit/* build/typing/sft_toolkit/
 	ln -s $(CURDIR)/cli $(CURDIR)/labelers $(CURDIR)/packers build/typing/sft_toolkit/
 	MYPYPATH=build/typing $(BIN)/mypy -p sft_toolkit
+
+# Damaged inputs for every reader: what ends in a signal, a traceback or a hang fails. Minutes; INPUTS and SEED for more.
+INPUTS ?= 2000
+SEED ?= 0
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz --inputs $(INPUTS) --seed $(SEED)
 
 bench: $(VENV)/.test
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
@@ -180,6 +187,39 @@ $(MIXES)/trained.scored: $(MIXES)/merges/mixtures.jsonl $(LAB)/tokens/heldout/ma
 
 $(MIXES)/ranking.txt: $(MIXES)/merges.scored $(MIXES)/trained.scored
 	$(SFT) mergemix rank $(MIXES)/merges > $@.part
+	mv $@.part $@
+
+# Does a model obey the effort it was labelled with? Three sample sets, 20 records of each held out, a small Qwen3 from
+# random weights, and its replies at each level to the first question of the held-out records. About 15 minutes.
+PROBE := $(OUT)/probe
+PROBED := school_maths science_questions code_review
+
+effort-probe: $(PROBE)/report.txt
+	cat $<
+
+$(PROBE)/train/%.jsonl: sample_data/%.jsonl
+	mkdir -p $(@D)
+	head -n -20 $< > $@
+
+$(PROBE)/held_out.jsonl: $(PROBED:%=sample_data/%.jsonl) | $(VENV)/.demo
+	mkdir -p $(@D)
+	tail -q -n 20 $^ > $@
+
+$(PROBE)/packed/manifest.json: $(PROBED:%=$(PROBE)/train/%.jsonl) | $(VENV)/.demo
+	for name in $(PROBED); do $(SFT) mask $(PROBE)/train/$$name.jsonl -o $(PROBE)/masked/$$name --force || exit 1; done
+	$(SFT) effort label $(PROBED:%=$(PROBE)/masked/%) --tokenizer $(TOKENIZER) -o $(PROBE)/labelled --force
+	$(SFT) render $(PROBE)/labelled --tokenizer $(TOKENIZER) -o $(PROBE)/tokens --force
+	$(SFT) pack $(PROBE)/tokens --capacity 4096 -o $(@D) --force
+
+$(PROBE)/run/model/config.json: $(PROBE)/packed/manifest.json sample_data/small_qwen3.json
+	rm -rf $(PROBE)/run
+	$(SFT) train $(<D) --init sample_data/small_qwen3.json --tokenizer $(TOKENIZER) -o $(PROBE)/run \
+	  --epochs 10 --learning-rate 0.003
+	touch $@
+
+$(PROBE)/report.txt: $(PROBE)/run/model/config.json $(PROBE)/held_out.jsonl
+	$(SFT) effort probe $(PROBE)/run/model $(PROBE)/held_out.jsonl --max-tokens 1024 -o $(PROBE)/replies --force \
+	  2> $@.part
 	mv $@.part $@
 
 $(VENV)/bin/python:

@@ -34,10 +34,14 @@ _ADVISED = frozenset({"no_messages", "rival_columns", "preference_data", "not_a_
 
 @dataclass(frozen=True)
 class RecordReader:
-    """Reads records; `source_format` is one of FORMATS, and `mapping` says what its shapes do not."""
+    """Reads records; `source_format` is one of FORMATS, and `mapping` says what its shapes do not.
+
+    A refusal names a mapping that would let the record in, unless the reader only tries one itself (`advises`).
+    """
 
     source_format: str = "auto"
     mapping: ColumnMapping = field(default_factory=ColumnMapping)
+    advises: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """What decides how records are read, for pinned options."""
@@ -88,7 +92,7 @@ class RecordReader:
 
     def _advised(self, error: RecordError, record: dict[str, Any]) -> RecordError:
         """The refusal with the record's columns and the mapping that would let it in."""
-        if error.reason not in (*_ADVISED, *_LISTED):
+        if not self.advises or error.reason not in (*_ADVISED, *_LISTED):
             return error
         detail = f"{error.detail} (columns: {listed(record)})"
         if error.reason in _LISTED:
@@ -106,7 +110,7 @@ class RecordReader:
         for key, path in lines:
             added[key] = (*(path for path in added.get(key, ()) if path), path)
         try:
-            RecordReader(mapping=ColumnMapping(tuple(added.items()))).read(record)
+            RecordReader(mapping=ColumnMapping(tuple(added.items())), advises=False).read(record)
         except RecordError:
             return False
         return True

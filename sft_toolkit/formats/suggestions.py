@@ -34,7 +34,8 @@ def suggested(record: dict[str, Any], works: Callable[[Lines], bool]) -> str:
     """The first guess that `works`, as options to paste; "" where none does."""
     held = {name: opened(value) for name, value in record.items() if is_held(value)}
     guesses = (guess for kind in (_conversations, _transcripts, _exchanges, _inner_texts) for guess in kind(held))
-    lines = next((lines for lines in islice(guesses, _TRIED) if works(lines)), _NO_LINES)
+    writable = (lines for lines in guesses if all(path for _, path in lines))  # an empty path says: read nothing
+    lines = next((lines for lines in islice(writable, _TRIED) if works(lines)), _NO_LINES)
     return " ".join(map_line(key, path) for key, path in lines)
 
 

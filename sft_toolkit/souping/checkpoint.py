@@ -80,7 +80,7 @@ def _gather_indexed(index: Path) -> dict[str, Tensor]:
     folder = index.parent
     shards = sorted(set(shard_of.values()))
     for shard in shards:
-        if not (folder / shard).is_file():
+        if not _is_file(folder / shard):
             raise _stale(index, f"names {shard}, which is missing, for tensor {_tensor_in(shard, shard_of)}")
     weights = index.name.replace(".", "*.", 1).removesuffix(".index.json")
     unnamed = sorted({path.name for path in folder.glob(weights)} - set(shards))
@@ -116,3 +116,11 @@ def _tensor_in(shard: str, shard_of: dict[str, str]) -> str:
 
 def _stale(index: Path, fault: str) -> ToolkitError:
     return ToolkitError(f"{index}: stale: it {fault}", "save or download the checkpoint again")
+
+
+def _is_file(path: Path) -> bool:
+    """False also for what can be no file's name."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

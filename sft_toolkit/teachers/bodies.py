@@ -21,7 +21,14 @@ def decode_body(body: bytes) -> Any:
     try:
         return decode(body)
     except ValueError:
-        return whole_pairs(decode_with_halves(body))
+        return _joined(decode_with_halves(body))
+
+
+def _joined(value: Any) -> Any:
+    try:
+        return whole_pairs(value)
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
 
 
 def decode_with_halves(body: bytes) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sft_toolkit.conversation import ToolCall
 from sft_toolkit.formats.reasoning import FIELDS, PART_TYPES
-from sft_toolkit.teachers.bodies import decode_body
+from sft_toolkit.teachers.bodies import decode_or_none
 from sft_toolkit.teachers.prefill import CONTINUED_AS_TEXT
 from sft_toolkit.teachers.teacher import RawReply
 from sft_toolkit.teachers.thinking import MARKS, THINK
@@ -66,9 +66,11 @@ def read_reply(raw: RawReply, opener: str | None = None, prefill: str = "none") 
 
     Reasoning begins with the opener exactly once, whether the server echoed it or not, or is "" where there is none.
     """
-    body = decode_body(raw.body)
+    body = decode_or_none(raw.body)
     if raw.status >= 400:
         return Reply(refusal=f"HTTP {raw.status}: {error_message(body)}")
+    if not is_answer(body):
+        return Reply(refusal="what came is no reply")
     choice = body["choices"][0]
     is_completion = not isinstance(choice.get("message"), dict)
     message = {"content": choice["text"]} if is_completion else choice["message"]
@@ -104,7 +106,7 @@ def with_opener(reasoning: str, opener: str) -> str:
 
 def read_usage(raw: RawReply) -> Usage:
     """The tokens of a reply as the server counted them, 0 where it did not."""
-    body = decode_body(raw.body)
+    body = decode_or_none(raw.body)
     usage = body.get("usage") if isinstance(body, dict) else None
     return Usage(_tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
 

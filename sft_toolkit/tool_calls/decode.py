@@ -78,7 +78,7 @@ def _object_inside(value: Any) -> dict[str, Any] | None:
 
 def is_deeper(value: Any, levels: int) -> bool:
     """Whether dicts and lists nest more than so many levels deep in a value."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(levels):
         level = [child for node in level for child in _children(node) if isinstance(child, (dict, list))]
         if not level:

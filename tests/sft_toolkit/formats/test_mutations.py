@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from sft_toolkit.errors import RecordError
+from sft_toolkit.formats import RecordReader
 from tests.sft_toolkit.formats.mutations import lengthened, problem, run
 
 
@@ -18,3 +22,9 @@ def test_the_check_finds_a_text_that_vanishes() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sft_toolkit.conversation.Message.to_record", lambda message: {"role": message.role})
         assert problem(record, [], False)[1].startswith("lost [")
+
+
+@pytest.mark.parametrize("record", [{"": "../x"}, {"": []}, {"": [{"": ""}]}, {"": {"": {"": "x"}}, "text": ""}])
+def test_a_column_without_a_name_is_refused_at_once(record: dict[str, Any]) -> None:
+    with pytest.raises(RecordError):
+        RecordReader().read(record)

@@ -1,0 +1,5 @@
+import sys
+
+from tests.fuzz.fuzzing import main
+
+sys.exit(main())
