@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sft_toolkit import choices
-from sft_toolkit.cli.array_job import part_of
+from sft_toolkit.cli.array_job import AUTO, array_task_of, part_of
 from sft_toolkit.cli.flags import CLI_NAMES
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.settings import ENV_PREFIX, read_config
@@ -22,6 +22,7 @@ from sft_toolkit.errors import UsageError
 if TYPE_CHECKING:
     from sft_toolkit.formats import RecordReader
     from sft_toolkit.running.options import RunOptions
+    from sft_toolkit.running.roster import ArrayTask
 
 SHARED_PANEL = "Shared options"
 
@@ -126,9 +127,14 @@ def _shared(
     ] = 10_000,
     driver: Annotated[choices.Driver, _option("--driver", text="Where blocks run.", env="DRIVER")] = "local",
     shard: Annotated[
-        str | None,
-        _option("--shard", text="I/N: do part I (from 0) of N; else from the environment of an array job."),
-    ] = None,
+        str,
+        _option(
+            "--shard",
+            text="Share of an array job. auto: tasks with one output share it, one alone does all. I/N: part I (from "
+            "0) of N. none: all.",
+            metavar="auto|I/N|none",
+        ),
+    ] = AUTO,
     on_error: OnError = "fail",
     quarantine: Annotated[
         str | None, _option("--quarantine", text="JSONL file for rejected records, with JSONL output.")
@@ -144,9 +150,12 @@ def _shared(
     debug: Debug = False,
 ) -> RunOptions:
     """As `_reading`, with what decides where output goes and what it holds."""
-    part = _part(shard, output)
-    if force and part[1] > 1:
-        raise UsageError("--force in an array job: each part would wipe out the others'", "empty the folder before it")
+    part, array = _share(shard, inputs or ["-"], output)
+    if force and (part[1] > 1 or array):
+        raise UsageError(
+            "--force in an array job: each part would wipe out the others'",
+            "empty the folder before it" if part[1] > 1 else "add --shard none where each task has its own output",
+        )
     return replace(
         _reading(
             *(context, inputs, source_format, map, map_file, duplicates, workers, on_error),
@@ -156,6 +165,7 @@ def _shared(
         rows_per_shard=rows_per_shard,
         driver=driver,
         part=part,
+        array=array,
         quarantine_file=quarantine,
         force=force,
         resume=resume,
@@ -245,11 +255,17 @@ def summary_format(quiet: bool, json: bool) -> str:
     return "nothing" if quiet else "json" if json else "text"
 
 
-def _part(shard: str | None, output: str) -> tuple[int, int]:
-    """An output that is one file is written by one process, whatever the environment says."""
-    if shard is None and (output == "-" or output.endswith((".jsonl", ".gz", ".zst"))):
-        return 0, 1
-    return part_of(shard)
+def _share(shard: str, inputs: list[str], output: str) -> tuple[tuple[int, int], ArrayTask | None]:
+    """An output that is one file is written by one process, whatever the environment says.
+
+    So is what comes from a pipe: each task has its own.
+    """
+    if shard == AUTO and (output == "-" or output.endswith((".jsonl", ".gz", ".zst"))):
+        return (0, 1), None
+    from sft_toolkit.shards.opening import is_stream, plain_name
+
+    piped = any(is_stream(plain_name(given)) for given in inputs)
+    return part_of(shard), None if piped else array_task_of(shard)
 
 
 def _origins(context: typer.Context) -> dict[str, str]:

@@ -58,6 +58,12 @@ COMMANDS = {
         "Say what each data set holds: records, tokens, loss, reasoning, efforts, difficulties, masks, languages.",
         _SEQUENCES,
     ),
+    "status": Entry(
+        "status",
+        "status",
+        "Say of shard folders which blocks are done or missing, who works on them, and what to submit again.",
+        _SEQUENCES,
+    ),
     "inspect": Entry("inspect", "inspect", "Look at a record, a rendered document or a packed sequence.", _SEQUENCES),
     "check": Entry("check", "check", "Report what a chat template does and what it would train wrongly.", _SEQUENCES),
     "train": Entry(

@@ -188,6 +188,12 @@ def _with_teacher(command: Callable[..., None], *, optional: bool) -> Callable[.
     def wrapper(run: RunOptions, **values: Any) -> None:
         given = {parameter.name: values[parameter.name] for parameter in teacher}
         without = optional and not any(given[name] for name in _SOURCES)
+        if not without and run.to_folder and run.array is not None:
+            raise UsageError(
+                "a teacher in an array job: questions are shared before it is known who shares them",
+                f"add --shard {run.array.number - run.array.first}/{run.array.slots} where tasks share one output, "
+                "--shard none where each has its own",
+            )
         choice = None if without else choose_teacher(run, **given)
         command(run, choice, **{parameter.name: values[parameter.name] for parameter in own})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,15 @@ from sft_toolkit.errors import ToolkitError
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options
 from sft_toolkit.running.passes import no_records
+from sft_toolkit.running.roster import Share, registered
 from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.ids import IdLedger, shard_ids
 from sft_toolkit.shards.output import BlockReport, OutputFolder, build_manifest
+from sft_toolkit.shards.pins import pinned_options
 from sft_toolkit.stage import Counters, StageOptions
 
 _STATED_OF_RUN = ("rows_per_shard", "quarantine", "driver", "workers")
-_NOT_STATED = ("part",)  # of an array job: each part has its own
+_NOT_STATED = ("part", "array")  # of an array job: each part has its own
 
 
 class Indexed(Protocol):
@@ -53,8 +55,8 @@ class FolderWork(ABC, Generic[Task]):
         return self.run.rows_per_shard
 
     @abstractmethod
-    def inputs(self) -> list[Any]:
-        """Fingerprints of the inputs, JSON-ready."""
+    def inputs(self, known: Sequence[Mapping[str, Any]] = ()) -> list[Any]:
+        """Fingerprints of the content of the inputs, JSON-ready; `known` are those of the run that is resumed."""
 
     @abstractmethod
     def tasks(self, folder: OutputFolder, spool: Path) -> Iterable[Task]:
@@ -102,10 +104,11 @@ def write_folder(work: FolderWork[Task]) -> Summary:
     run, name = work.run, work.stage.name
     check_folder_options(run)
     folder = OutputFolder(Path(run.output))
-    pins = fingerprint(work.stage, run, work.inputs(), work.rows_per_shard)
+    pins = fingerprint(work.stage, run, work.inputs(known_inputs(run)), work.rows_per_shard)
     if folder.prepare(pins, force=run.force, resume=run.goes_on):
         try:
-            reports, complete = _write_shards(work, folder, pins)
+            with registered(folder, run.part, run.array) as share:
+                reports, complete = _write_shards(work, folder, pins, share)
         except (OSError, ToolkitError):
             if not folder.is_finished:
                 raise
@@ -126,11 +129,18 @@ def write_folder(work: FolderWork[Task]) -> Summary:
     return Summary(name, run.output, Counters(), time.monotonic() - begun, finished_before=True)
 
 
+def known_inputs(run: RunOptions) -> list[dict[str, Any]]:
+    """The fingerprints that the output folder is pinned to, where the run resumes it."""
+    pins = OutputFolder(Path(run.output)).pinned() if run.goes_on else None
+    return list((pins or {}).get("inputs", []))
+
+
 def fingerprint(stage: StageOptions, run: RunOptions, inputs: list[Any], rows_per_shard: int) -> dict[str, Any]:
     """What must be the same for a run to be resumed."""
     return {
         "stage": stage.name,
         "options_hash": stage.options_hash,
+        "options": pinned_options(stage.options()),
         "rows_per_shard": rows_per_shard,
         "quarantine": run.quarantine,
         **run.reader.to_json(),
@@ -167,18 +177,22 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _write_shards(work: FolderWork[Task], folder: OutputFolder, pins: dict[str, Any]) -> tuple[list[BlockReport], bool]:
+def _write_shards(
+    work: FolderWork[Task], folder: OutputFolder, pins: dict[str, Any], share: Share
+) -> tuple[list[BlockReport], bool]:
     """The reports of all shards that are there, and whether these are all."""
     run, ledger = work.run, IdLedger()
     reports: list[BlockReport] = []
     with tempfile.TemporaryDirectory(prefix="spool-", dir=folder.unfinished) as spool:
         tasks = _Counted(work.tasks(folder, Path(spool)))
-        for report in _write_blocks(work, folder, tasks):
+        for report in _write_blocks(work, folder, tasks, share):
             reports.append(report)
             work.counters.add(report.counters)
             ledger.add(work.unique_ids(folder.shard_path(report.index)))
             run.progress(work.counters)
     complete = len(reports) == tasks.count
+    if not complete:
+        folder.note_blocks(tasks.count)
     if complete and work.counters.records_in == 0:
         raise no_records(run)
     if complete:
@@ -207,13 +221,15 @@ class _Counted(Generic[Task]):
             yield task
 
 
-def _write_blocks(work: FolderWork[Task], folder: OutputFolder, tasks: Iterable[Task]) -> Iterator[BlockReport]:
+def _write_blocks(
+    work: FolderWork[Task], folder: OutputFolder, tasks: Iterable[Task], share: Share
+) -> Iterator[BlockReport]:
     """Write the shard of each task of this process's part that is not there yet.
 
     Yields the report of every finished block: in order, and then those that other parts of an array job finished
     after they were passed over here, so that the last part to finish sees them all.
     """
-    job = partial(_unless_finished, folder, work.writer(folder), work.discard, work.run.part)
+    job = partial(_unless_finished, folder, work.writer(folder), work.discard, share)
     passed_over = []
     for index, report in enumerate(work.run.drive(iter(tasks), job)):
         if report is not None:
@@ -227,11 +243,11 @@ def _unless_finished(
     folder: OutputFolder,
     write: Callable[[Task], BlockReport],
     discard: Callable[[Task], None] | None,
-    part: tuple[int, int],
+    share: Share,
     task: Task,
 ) -> BlockReport | None:
     done = folder.finished(task.index)
-    if done is None and task.index % part[1] == part[0] and not folder.is_finished:
+    if done is None and not folder.is_finished and share.holds(task.index):
         return write(task)
     if discard is not None:
         discard(task)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sft_toolkit.choices import Driver
 from sft_toolkit.running.drivers import run_ordered
+from sft_toolkit.running.roster import ArrayTask
 from sft_toolkit.running.row_reader import RowReader
 from sft_toolkit.shards.sources import STDIN
 from sft_toolkit.stage import Counters, Progress
@@ -23,9 +24,10 @@ Result = TypeVar("Result")
 class RunOptions:
     """What every stage command shares: where it reads, writes and runs.
 
-    None of it decides what rows hold. `copies`: of streams that an earlier pass has read. `checksums`: input shards are
-    compared with their manifests. `origins` says of options of this class and of the stage's where their values came
-    from, as far as the caller knows.
+    None of it decides what rows hold. `copies`: of streams that an earlier pass has read. `part` (i, n) is every n-th
+    block from i. With `array`, a task's share of blocks follows from the array that the first task pinned in the
+    output, and a task that is alone there takes all. `checksums`: input shards are compared with their manifests.
+    `origins` says of options of this class and of the stage's where their values came from, as far as the caller knows.
     """
 
     inputs: list[str] = field(default_factory=lambda: [STDIN])
@@ -35,6 +37,7 @@ class RunOptions:
     workers: int = 0
     rows_per_shard: int = ROWS_PER_SHARD
     part: tuple[int, int] = (0, 1)
+    array: ArrayTask | None = None
     checksums: bool = True
     quarantine: bool = False
     quarantine_file: str | None = None
@@ -53,7 +56,7 @@ class RunOptions:
     @property
     def goes_on(self) -> bool:
         """True where a shard folder that was begun is resumed: by --resume, or by another part of an array job."""
-        return self.resume or self.part[1] > 1
+        return self.resume or self.part[1] > 1 or self.array is not None
 
     @property
     def to_folder(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.running.folder_writer import FolderWork, fingerprint, write_folder
+from sft_toolkit.running.folder_writer import FolderWork, fingerprint, known_inputs, write_folder
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.running.passes import input_blocks, naming_repeats, no_records, read_batches
@@ -102,8 +102,8 @@ class _StageWork(FolderWork[Block]):
         self._stage = stage
         self._source = source
 
-    def inputs(self) -> list[Any]:
-        return self._source.fingerprints()
+    def inputs(self, known: Sequence[Mapping[str, Any]] = ()) -> list[Any]:
+        return self._source.fingerprints(known)
 
     def unique_ids(self, shard: Path) -> list[str]:
         return self._stage.unique_ids(shard_ids(shard))
@@ -200,5 +200,5 @@ def _dry_run(stage: Stage, run: RunOptions) -> Summary:
 
 
 def _fingerprint(stage: Stage, run: RunOptions) -> dict[str, Any]:
-    inputs = Source(run.inputs, run.copies).fingerprints()
+    inputs = Source(run.inputs, run.copies).fingerprints(known_inputs(run))
     return fingerprint(stage, run, inputs, run.rows_per_shard)

@@ -16,12 +16,14 @@ import sft_toolkit
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
 from sft_toolkit.shards.atomic import atomic_path, explained, write_text, write_text_once
+from sft_toolkit.shards.pins import comparable, difference
 from sft_toolkit.shards.schemas import SCHEMA_VERSION
 from sft_toolkit.shards.shard_folder import MANIFEST, PROGRESS
 from sft_toolkit.shards.writer import ShardInfo
 from sft_toolkit.stage import Counters, Rejection
 
 _PINS = "run.json"
+_BLOCKS = "blocks.json"
 _QUARANTINE = "quarantine"
 _INDEX = "index.parquet"
 EFFORT_EDGES = "effort_edges.json"
@@ -66,13 +68,13 @@ class OutputFolder:
         self.require_usable(force=force, resume=resume)
         if force:
             self._clear()
-        finished, pinned = self.is_finished, self._pinned()
+        finished, pinned = self.is_finished, self.pinned()
         if pinned is None and not finished:
             self.unfinished.mkdir(exist_ok=True)
             if not write_text_once(self.unfinished / _PINS, encode_text(pins)):
                 return self.prepare(pins, force=False, resume=resume)  # another process has begun here meanwhile
-        elif pinned != _comparable(pins):
-            raise begun_otherwise(self.path)
+        elif pinned is None or comparable(pinned) != comparable(pins):
+            raise self.begun_otherwise(difference(pinned or {}, pins) if pinned else "")
         return not finished
 
     def require_usable(self, *, force: bool, resume: bool) -> None:
@@ -84,11 +86,54 @@ class OutputFolder:
         entries = sorted(entry.name for entry in self.path.iterdir())
         if force:
             self._require_none([name for name in entries if not _is_ours(name)])
-        elif not self.is_finished and self._pinned() is None:
+        elif not self.is_finished and self.pinned() is None:
             self._require_none([name for name in entries if name != PROGRESS])
         elif not resume:
-            state = "holds a finished run" if self.is_finished else "holds an unfinished run"
-            raise UsageError(f"{self.path}: {state}", "use `resume=True` to continue, `force=True` to start over")
+            raise self._begun_before()
+
+    def _begun_before(self) -> UsageError:
+        if self.is_finished:
+            return UsageError(
+                f"{self.path}: holds a finished run", "name another `output`, or replace it: `force=True`"
+            )
+        blocks = len(self.finished_blocks())
+        state = f"{self.path}: holds an unfinished run with {blocks:,} finished shards"
+        if self.is_shared:
+            return UsageError(f"{state} of an array job", "`resume=True` continues it; `status` lists what is left")
+        return UsageError(state, "use `resume=True` to continue, `force=True` to start over")
+
+    def begun_otherwise(self, reason: str) -> UsageError:
+        """The error for a folder whose run cannot be resumed. Work of other tasks is never offered for removal."""
+        message = f"{self.path}: was begun from other inputs or options{': ' if reason else ''}{reason}"
+        if self.is_shared and not self.is_finished:
+            return UsageError(message, "other tasks' shards lie there: run as it was begun, or name another `output`")
+        return UsageError(message, "run as it was begun, `force=True` to start over, or another `output`")
+
+    def finished_blocks(self) -> list[int]:
+        """The blocks that are reported as finished, in order."""
+        names = (path.stem.removeprefix("part-") for path in self.unfinished.glob("part-*.json"))
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def note_blocks(self, count: int) -> None:
+        """Keep how many blocks there are, for those who look at an unfinished folder."""
+        write_text(self.unfinished / _BLOCKS, encode_text(count))
+
+    def blocks(self) -> int | None:
+        """How many blocks there are, None where no run has counted them."""
+        try:
+            return int(decode((self.unfinished / _BLOCKS).read_bytes()))
+        except FileNotFoundError:
+            return None
+
+    @property
+    def is_shared(self) -> bool:
+        """True for an unfinished folder that more than one task has worked on, or was said to."""
+        return len(list(self.tasks.glob("*.json"))) > 1
+
+    @property
+    def tasks(self) -> Path:
+        """Where those who work on an unfinished folder register."""
+        return self.unfinished / "tasks"
 
     def report(self, block: BlockReport, rejections: list[Rejection]) -> None:
         """Note a block as finished: its quarantined records first, then the entry that makes it count."""
@@ -142,13 +187,14 @@ class OutputFolder:
     def is_finished(self) -> bool:
         return (self.path / MANIFEST).is_file()
 
-    def _pinned(self) -> dict[str, Any] | None:
+    def pinned(self) -> dict[str, Any] | None:
+        """What the run that wrote here was pinned to."""
         try:
-            return _comparable(decode((self.path / PROGRESS / _PINS).read_bytes()))
+            return dict(decode((self.path / PROGRESS / _PINS).read_bytes()))
         except FileNotFoundError:
             pass
         try:
-            return _comparable(decode((self.path / MANIFEST).read_bytes())["pins"])
+            return dict(decode((self.path / MANIFEST).read_bytes())["pins"])
         except (FileNotFoundError, KeyError):
             return None
 
@@ -173,13 +219,6 @@ def _is_ours(name: str) -> bool:
     files = (MANIFEST, _INDEX, EFFORT_EDGES)
     patterns = (PROGRESS, _QUARANTINE, "part-*.arrow", *files, *(f".{file}.*.tmp" for file in files))
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def begun_otherwise(path: Path) -> UsageError:
-    """The error for a folder whose run cannot be resumed."""
-    return UsageError(
-        f"{path}: was begun from other inputs or options", "use `force=True` to start over, or another `output`"
-    )
 
 
 def write_rejected(path: Path, rejections: list[Rejection]) -> None:
@@ -214,11 +253,6 @@ def build_manifest(
         "counters": counters.to_json(),
         "shards": [report.shard.to_json() for report in sorted(reports, key=attrgetter("index"))],
     }
-
-
-def _comparable(pins: dict[str, Any]) -> dict[str, Any]:
-    """Pins as they look after a round through JSON."""
-    return decode(encode(pins))
 
 
 def require_output_parent(path: Path) -> None:

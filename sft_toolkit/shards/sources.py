@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import xxhash
 from numpy.typing import NDArray
 
 from sft_toolkit.errors import ToolkitError, UsageError
@@ -30,6 +29,7 @@ from sft_toolkit.shards.opening import (
     plain_name,
     stream_chunks,
 )
+from sft_toolkit.shards.pins import file_pin
 from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_parquet, unchecked_arrow
 from sft_toolkit.shards.shard_folder import MANIFEST, ShardFolder, is_plain_name, is_shard_folder
 
@@ -38,7 +38,6 @@ _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
 _KNOWN = ".jsonl, .ndjson and .json, also with .gz, .zst, .bz2 or .xz; .parquet, .arrow; or - for standard input"
 _SCAN_BYTES = 8 << 20
-_ENDS_OF_A_FILE = 64 << 10
 _LINE_FEED, _CARRIAGE_RETURN = b"\n\r"
 
 Remaining = Callable[[], int]
@@ -112,18 +111,21 @@ class Source:
     def _segments(self, name: str, remaining: Remaining, spool: Path) -> Iterator[Segment]:
         if name in self._copies:
             return _line_ranges(self._copies[name], _shown(name), remaining)
-        return _segments(name, remaining, spool, self._written.get(name))
+        return _segments(name, remaining, spool, self._written.get(name) if self._checksums else None)
 
     @cached_property
     def _written(self) -> dict[str, str]:
-        """Checksums of the shards among the inputs, where they are to be compared."""
+        """Checksums of the shards among the inputs, as their manifests state them."""
         parents = {Path(name).parent for name in self.inputs if Path(name).suffix == ".arrow"}
-        folders = [ShardFolder(path) for path in parents if self._checksums and (path / MANIFEST).is_file()]
+        folders = [ShardFolder(path) for path in parents if (path / MANIFEST).is_file()]
         return {str(path): written for folder in folders for path, written in folder.checksums()}
 
-    def fingerprints(self) -> list[dict[str, Any]]:
-        """What identifies each input: enough to tell that it changed, without reading all of it."""
-        return [_fingerprint(name) for name in self.inputs]
+    def fingerprints(self, known: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+        """What identifies the content of each input; a file that `known` fingerprints are of is not read again."""
+        return [
+            file_pin(Path(name), known, self._written.get(name)) if _is_file(name) else {"name": name}
+            for name in self.inputs
+        ]
 
 
 def _resolve(given: str) -> list[str]:
@@ -353,13 +355,5 @@ def table_rows(path: Path) -> int:
         return sum(batch.num_rows for batch in unchecked_arrow(path, source))
 
 
-def _fingerprint(name: str) -> dict[str, Any]:
-    if is_stream(name) or name.startswith("hf:"):
-        return {"name": name}
-    path = Path(name)
-    status = path.stat()
-    with path.open("rb") as file:
-        digest = xxhash.xxh3_128(file.read(_ENDS_OF_A_FILE))
-        file.seek(max(0, status.st_size - _ENDS_OF_A_FILE))
-        digest.update(file.read(_ENDS_OF_A_FILE))
-    return {"name": path.name, "bytes": status.st_size, "modified_ns": status.st_mtime_ns, "ends": digest.hexdigest()}
+def _is_file(name: str) -> bool:
+    return not is_stream(name) and not name.startswith("hf:")

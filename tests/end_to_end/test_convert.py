@@ -74,8 +74,8 @@ def test_an_array_job_of_three_writes_what_one_run_writes(run_cli: RunCli, tmp_p
     common = ["--rows-per-shard", "60", "--workers", "1"]
     assert run_cli("convert", source, "-o", tmp_path / "one", *common).returncode == 0
     for task in (1, 2, 3):
-        array = {"SLURM_ARRAY_TASK_ID": str(task), "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "1"}
-        result = run_cli("convert", source, "-o", tmp_path / "many", *common, environment=array)
+        share = ("--shard", f"{task - 1}/3")
+        result = run_cli("convert", source, "-o", tmp_path / "many", *common, *share)
         assert result.returncode == 0, result.stderr
         assert (tmp_path / "many" / "manifest.json").exists() == (task == 3)
     assert shard_bytes(tmp_path / "many") == shard_bytes(tmp_path / "one")
@@ -99,7 +99,7 @@ def test_a_run_killed_in_the_middle_goes_on_where_it_was_and_ends_in_the_same_by
     begun = shard_bytes(target)
     assert not (target / "manifest.json").exists() and len(begun) < 100
     refused = one_line_error(run_cli("convert", *common, "-o", target), 2)
-    assert "holds an unfinished run; use --resume to continue" in refused
+    assert "finished shards; use --resume to continue" in refused
     reported = [path.with_suffix(".arrow").name for path in (target / ".progress").glob("part-*.json")]
     untouched = {name: (target / name).stat().st_mtime_ns for name in reported}
     assert len(untouched) >= 3, "a shard is there just before it counts, so two workers may be two behind"

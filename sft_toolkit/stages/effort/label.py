@@ -9,7 +9,7 @@ from sft_toolkit.labelers.effort import MIN_GROUP
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.passes import DRY_RUN_ROWS, readable_twice
 from sft_toolkit.running.runner import require_output, run_stage
-from sft_toolkit.shards.output import EFFORT_EDGES, begun_otherwise
+from sft_toolkit.shards.output import EFFORT_EDGES, OutputFolder
 from sft_toolkit.stages.effort.apply import EffortStage
 from sft_toolkit.stages.effort.edges import FittedEdges, read_edges
 from sft_toolkit.stages.effort.fit import fit_edges
@@ -60,6 +60,9 @@ def _kept_edges(lengths: LengthSource, run: RunOptions, min_group: int) -> Fitte
     if run.force or not (run.to_folder and run.goes_on and path.is_file()):
         return None
     edges = read_edges(path)
-    if edges.lengths != lengths.identity or edges.table.min_group != min_group:
-        raise begun_otherwise(Path(run.output))
+    if edges.table.min_group != min_group:
+        was = f"`min_group` was {edges.table.min_group}, is {min_group} now"
+        raise OutputFolder(Path(run.output)).begun_otherwise(was)
+    if edges.lengths != lengths.identity:
+        raise OutputFolder(Path(run.output)).begun_otherwise("what lengths are measured with changed")
     return edges

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -91,8 +91,8 @@ class _Mixing(FolderWork[Piece]):
         self._accounts: list[Account] = []
         self.kind = kind_of(self._material.schema) or ""
 
-    def inputs(self) -> list[Any]:
-        return self._source.fingerprints()
+    def inputs(self, known: Sequence[Mapping[str, Any]] = ()) -> list[Any]:
+        return self._source.fingerprints(known)
 
     def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[Piece]:
         _, portions = self._first_pass(spool, folder.reject)

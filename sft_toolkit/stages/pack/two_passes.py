@@ -7,7 +7,7 @@ packing follows; the second gathers tokens, one sequence at a time. Memory holds
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -121,7 +121,7 @@ class _Packing(FolderWork[SequenceBlock]):
         """Sequences: as many as the user said, but no more than about 1 GiB of them."""
         return max(1, min(self.run.rows_per_shard, _TOKENS_PER_SHARD // self._options.capacity))
 
-    def inputs(self) -> list[Any]:
+    def inputs(self, known: Sequence[Mapping[str, Any]] = ()) -> list[Any]:
         return [_fingerprint(folder) for folder in self._folders]
 
     def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[SequenceBlock]:
@@ -185,4 +185,4 @@ def _token_folders(run: RunOptions) -> list[ShardFolder]:
 
 def _fingerprint(folder: ShardFolder) -> dict[str, Any]:
     checksums = encode([shard["blake2b"] for shard in folder.manifest["shards"]])
-    return {"rows": folder.rows, "shards": xxhash.xxh3_128_hexdigest(checksums)}
+    return {"name": folder.path.name, "rows": folder.rows, "content": xxhash.xxh3_128_hexdigest(checksums)}
