@@ -12,7 +12,15 @@ _VOLUME = {"l": 1, "dl": Fraction(1, 10), "cl": Fraction(1, 100), "ml": Fraction
 _TIME = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 _AREA = {"m2": 1, "cm2": Fraction(1, 10**4), "km2": 10**6, "ha": 10**4}
 _SPACE = {"m3": 1, "cm3": Fraction(1, 10**6), "dm3": Fraction(1, 1000)}
-_MONEY = {"EUR": {"EUR": 1, "ct": Fraction(1, 100)}, "USD": {"USD": 1}, "CHF": {"CHF": 1, "Rp": Fraction(1, 100)}}
+_MONEY: dict[str, dict[str, Any]] = {
+    "EUR": {"EUR": 1, "ct": Fraction(1, 100)},
+    "USD": {"USD": 1},
+    "CHF": {"CHF": 1, "Rp": Fraction(1, 100)},
+}
+    "EUR": {"EUR": 1, "ct": Fraction(1, 100)},
+    "USD": {"USD": 1},
+    "CHF": {"CHF": 1, "Rp": Fraction(1, 100)},
+}
 _ALONE = ("GBP", "degC", "degF", "deg", "km/h", "m/s", "kWh", "W", "V", "B", "pp", "wk", "mo", "yr")
 _SYSTEMS: list[Mapping[str, Any]] = [
     *(_LENGTH, _MASS, _VOLUME, _TIME, _AREA, _SPACE),

@@ -183,7 +183,7 @@ def _other_rates(how: SelectOptions, run: RunOptions) -> dict[str, tuple[int, in
     """Attempts and right ones by prompt in another scored output."""
     if not how.merge_rates:
         return {}
-    other = replace(run, inputs=list(how.merge_rates), stdin_copy=None)
+    other = replace(run, inputs=list(how.merge_rates), copies={})
     rates = {}
     for seen, _ in measure_blocks(partial(_look, how), other):
         rates.update({each.prompt: (each.attempts, each.right) for each in seen})
