@@ -17,10 +17,6 @@ _MONEY: dict[str, dict[str, Any]] = {
     "USD": {"USD": 1},
     "CHF": {"CHF": 1, "Rp": Fraction(1, 100)},
 }
-    "EUR": {"EUR": 1, "ct": Fraction(1, 100)},
-    "USD": {"USD": 1},
-    "CHF": {"CHF": 1, "Rp": Fraction(1, 100)},
-}
 _ALONE = ("GBP", "degC", "degF", "deg", "km/h", "m/s", "kWh", "W", "V", "B", "pp", "wk", "mo", "yr")
 _SYSTEMS: list[Mapping[str, Any]] = [
     *(_LENGTH, _MASS, _VOLUME, _TIME, _AREA, _SPACE),
