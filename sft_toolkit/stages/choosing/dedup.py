@@ -142,7 +142,8 @@ def _decide(how: DedupOptions, run: RunOptions, folder: Path) -> tuple[Stage, di
 
 
 def _look(how: DedupOptions, batches: Batches, outcome: Outcome) -> _Looked:
-    rows, hashes, places = [], [], []
+    rows: list[_Row] = []
+    hashes, places = [], []
     band = band_rows(how.threshold)
     for batch in batches:
         for conversation in batch:

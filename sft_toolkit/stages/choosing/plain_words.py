@@ -6,7 +6,13 @@ import re
 from typing import Final
 from unicodedata import normalize
 
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff\u0e31\u0e34-\u0e4e\u0f71-\u0f84\u1000-\u109f"
+_MARKS = "".join(
+    (
+        r"\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670",
+        r"\u0900-\u0dff\u0e31\u0e34-\u0e4e\u0f71-\u0f84\u1000-\u109f",
+    )
+)
+"""Marks that belong to the letter before them, as ranges of a regular expression."""
 TOKEN: Final = re.compile(
     rf"(?P<number>\d+(?:[.,'’]\d+)*)|[^\W\d_](?:[^\W\d_]|[{_MARKS}])*"
     r"|[+<=>^~|×÷±√€$£%°≤≥≠]|(?<=\d)[-−*/]|(?<=\d\s)[-−*/]|[-−*/](?=\s?\d)"
