@@ -15,6 +15,7 @@ from sft_toolkit.cli.console import print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import require_torch
 from sft_toolkit.cli.options import Config, Debug, Quiet, Seed
+from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from sft_toolkit.training.estimate import Estimate
@@ -92,14 +93,19 @@ def train(
     checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: only at the end.", min=0)] = 0,
     keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
     validation: Annotated[
-        Path | None,
-        _watch("Validation set: a packed folder, only evaluated.", names=("--validation", "--evaluation")),
+        list[str] | None,
+        _watch(
+            "Validation set: a packed folder, only evaluated; as NAME=PACKED one of several. Repeatable.",
+            names=("--validation", "--evaluation"),
+            metavar="[NAME=]PACKED",
+        ),
     ] = None,
     validate_every: Annotated[
         int,
         _watch("Steps between evaluations; 0: only at the end.", names=("--validate-every", "--evaluate-every"), min=0),
     ] = 0,
     report: Annotated[list[str] | None, _watch("Besides metrics.jsonl. Repeatable.", metavar=_REPORTS)] = None,
+    profile: Annotated[int, _watch("Steps that torch's profiler traces, after the first.", min=0)] = 0,
     resume: Annotated[bool, _watch("Resume from the newest checkpoint.")] = False,
     checksums: Annotated[bool, _watch("Read all shards first and compare their checksums.")] = True,
     check_export: Annotated[
@@ -144,7 +150,8 @@ def train(
         context=context,
         checkpoint_every=checkpoint_every,
         keep=keep,
-        validation=validation,
+        validation=_validation_sets(validation or []),
+        profile=profile,
         validate_every=validate_every,
         reports=tuple(report or ()),
         checksums=checksums,
@@ -170,6 +177,19 @@ def train(
     from sft_toolkit.training.train import train as run
 
     run(options, print_warning)
+
+
+def _validation_sets(given: list[str]) -> dict[str, Path]:
+    """Folders by name; a single one needs none. Raises UsageError."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, _, path = text.rpartition("=")
+        if Path(text).exists():
+            name, path = "", text
+        if name in found or (len(given) > 1 and not name):
+            raise UsageError(f"--validation {text}: several need a name each", "as in --validation math=packed/")
+        found[name] = Path(path)
+    return found
 
 
 def _on_cuda() -> bool:

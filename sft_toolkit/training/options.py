@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,7 +89,8 @@ class ModelSource:
 class TrainOptions:
     """A run. `checkpoint_every`, `validate_every`: steps, 0 for the end alone; `keep`: checkpoints, the newest ones.
 
-    validation: a packed folder that is evaluated, not trained; reports: "tensorboard", "wandb"
+    validation: packed folders that are evaluated, not trained, by name: one without a name, or one for each data set
+    reports: "tensorboard", "wandb"; profile: steps that torch's profiler traces
     context: ranks that share a sequence
     check_export: evaluate the exported model with plain transformers, None: where it is small
     extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
@@ -103,9 +105,10 @@ class TrainOptions:
     context: int = 1
     checkpoint_every: int = 0
     keep: int = 2
-    validation: Path | None = None
+    validation: Mapping[str, Path] = field(default_factory=dict)
     validate_every: int = 0
     reports: tuple[str, ...] = ()
+    profile: int = 0
     checksums: bool = True
     check_export: bool | None = None
     resume: bool = False

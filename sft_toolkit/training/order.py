@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.packers import FILLER, Plan
+from sft_toolkit.packers.balance import DataSetMix
 from sft_toolkit.shards.packed_index import PackedIndex
 
 
@@ -51,12 +52,37 @@ class Figures:
         self._tokens, self._loss_tokens, self._flops = (
             np.append(column, 0) for column in (index.tokens, index.loss_tokens, flops)
         )
+        self.datasets = index.datasets if len(index.datasets) > 1 else []
+        if self.datasets:
+            self._mix, shares = index.mix, index.shares
+            self._trained = DataSetMix(index.mix.offsets, index.mix.datasets, shares.loss_tokens)
 
     def tokens(self, sequences: NDArray[np.int64]) -> int:
         return int(self._tokens[sequences].sum())
 
     def loss_tokens(self, sequences: NDArray[np.int64]) -> int:
         return int(self._loss_tokens[sequences].sum())
+
+    def tokens_by_dataset(self, sequences: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64[data sets]; empty where there is one alone."""
+        read = sequences[sequences != FILLER]
+        return self._mix.of(read[None])[0] if self.datasets else np.zeros(0)
+
+    def by_dataset(self, sequences: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum a value of each sequence over the data sets, by their share of its loss tokens: float64[data sets].
+
+        sequences: int64[n]; values: float64[n]. Exact for sequences of one data set.
+        """
+        if not self.datasets:
+            return np.zeros(0)
+        real = sequences != FILLER
+        trained = self._trained.of(sequences[real, None])
+        return values[real] @ (trained / np.maximum(1, trained.sum(axis=1, keepdims=True)))
+
+    def loss_tokens_by_dataset(self, sequences: NDArray[np.int64]) -> NDArray[np.float64]:
+        """float64[data sets]; empty where there is one alone."""
+        read = sequences[sequences != FILLER]
+        return self._trained.of(read[None])[0] if self.datasets else np.zeros(0)
 
     def flops(self, sequences: NDArray[np.int64]) -> float:
         return float(self._flops[sequences].sum())

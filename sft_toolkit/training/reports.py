@@ -77,7 +77,7 @@ class Line:
 
     def write(self, row: Row) -> None:
         if "eval_loss" in row:
-            self._print(f"step {row['step']:,}  validation loss {row['eval_loss']:.4f}", lasting=True)
+            self._print(f"step {row['step']:,}  validation loss {row['eval_loss']:.4f}{_of_sets(row)}", lasting=True)
             return
         past = self._seconds_per_step
         self._seconds_per_step = row["seconds"] if past is None else _MEMORY * past + (1 - _MEMORY) * row["seconds"]
@@ -101,6 +101,11 @@ class Line:
 
     def _print(self, text: str, lasting: bool) -> None:
         print(f"\r\033[K{text}" if self._live else text, end="\n" if lasting else "", file=sys.stderr, flush=True)
+
+
+def _of_sets(row: Row) -> str:
+    losses = {name.removeprefix("eval_loss/"): loss for name, loss in row.items() if name.startswith("eval_loss/")}
+    return f" ({', '.join(f'{name} {loss:.4f}' for name, loss in losses.items())})" if losses else ""
 
 
 class TensorBoard:

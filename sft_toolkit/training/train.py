@@ -76,7 +76,7 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
             )
         checked = None
         if wants_check(options, model):
-            checked = first_documents(PackedFolder(options.validation or options.packed))
+            checked = first_documents(PackedFolder(next(iter(options.validation.values()), options.packed)))
         export(model, config, options.source, folder.model, ranks, checked, bf16=options.recipe.bf16)
         if ranks.leads and not options.quiet:
             print(f"model -> {folder.model}", file=sys.stderr)
@@ -132,7 +132,7 @@ def _train(
     plan = plan_of(recipe, reader.packed, planned_ranks)
     read = extension.steps_read(folder.pins, planned_ranks) if extension else 0
     order = Order(plan, ranks.readers, whole=recipe.drop_last, first=read)
-    evaluated = _open(options.validation, config, ranks, options.checksums) if options.validation else None
+    evaluated = {name: _open(path, config, ranks, options.checksums) for name, path in options.validation.items()}
     model = load_checked(options, config, ranks, warn)
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
     figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed))

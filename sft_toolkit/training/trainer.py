@@ -29,6 +29,7 @@ from sft_toolkit.training.model import PackedModel
 from sft_toolkit.training.options import Recipe, TrainOptions
 from sft_toolkit.training.order import Figures, Order
 from sft_toolkit.training.processes import Ranks
+from sft_toolkit.training.profiling import peak_memory, profiled
 from sft_toolkit.training.reader import Reader
 from sft_toolkit.training.reports import Report
 from sft_toolkit.training.schedule import rate_share
@@ -69,9 +70,11 @@ class Trainer:
 
     def run(self, checkpoints: Checkpoints, reports: Sequence[Report], evaluation: Evaluation | None) -> None:
         """Train to the end. After SIGTERM or SIGINT to any rank: finish the step, save, raise SystemExit(128 + it)."""
-        with StopRequest() as stop, checkpoints:
+        trace = profiled(self._options.output / "profile", self._ranks.rank, self._options.profile)
+        with StopRequest() as stop, checkpoints, trace as stepped:
             while self.done < self.steps and not stop.signal:
                 _log(reports, self._step(stop))
+                stepped()
                 if evaluation and self._is_due(self._options.validate_every):
                     _log(reports, {"step": self.done, **evaluation.run(self._model)})
                 if stop.signal or self._is_due(self._options.checkpoint_every):
@@ -88,7 +91,8 @@ class Trainer:
         sequences = self._order.step(self.done)
         rate = self._rate()
         losses = self._backward(sequences)
-        loss = self._sum_over_ranks(losses, stop) / max(1, self._figures.loss_tokens(sequences))
+        total, by_dataset = self._sum_over_ranks(sequences, losses, stop)
+        loss = total / max(1, self._figures.loss_tokens(sequences))
         gradient_norm = self._clip()
         if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
             raise self._not_finite(sequences, losses)
@@ -98,7 +102,8 @@ class Trainer:
         self._optimizer.zero_grad(set_to_none=True)
         self.done += 1
         learned = {"step": self.done, "loss": loss, "grad_norm": gradient_norm, "learning_rate": rate}
-        return learned | self._account(sequences, time.perf_counter() - begin)
+        of_datasets = self._of_datasets(sequences, by_dataset)
+        return learned | self._account(sequences, time.perf_counter() - begin) | of_datasets
 
     def _rate(self) -> float:
         recipe = self._recipe
@@ -118,12 +123,29 @@ class Trainer:
             losses[place] = loss.detach()
         return losses
 
-    def _sum_over_ranks(self, losses: Tensor, stop: StopRequest) -> float:
-        shared = torch.cat([losses.sum()[None], stop.flags().to(losses)])
+    def _sum_over_ranks(
+        self, sequences: NDArray[np.int64], losses: Tensor, stop: StopRequest
+    ) -> tuple[float, list[float]]:
+        """The summed losses of the step, and those of each data set."""
+        spread = self._figures.by_dataset(sequences[:, self._ranks.reader], losses.cpu().numpy())
+        shared = torch.cat([losses.sum()[None], stop.flags().to(losses), torch.from_numpy(spread).to(losses)])
         dist.all_reduce(shared)
-        loss, *flags = shared.tolist()
-        stop.heed(flags)
-        return loss
+        loss, *rest = shared.tolist()
+        count = len(stop.flags())
+        stop.heed(rest[:count])
+        return loss, rest[count:]
+
+    def _of_datasets(self, sequences: NDArray[np.int64], losses: list[float]) -> dict[str, Any]:
+        """Loss and tokens of each data set that the step has tokens of."""
+        tokens = self._figures.tokens_by_dataset(sequences)
+        trained = self._figures.loss_tokens_by_dataset(sequences)
+        found: dict[str, Any] = {}
+        for name, loss, count, weight in zip(self._figures.datasets, losses, tokens, trained, strict=True):
+            if weight:
+                found[f"loss/{name}"] = float(loss / weight)
+            if count:
+                found[f"tokens/{name}"] = int(count)
+        return found
 
     def _clip(self) -> float:
         """Scale gradients down to the greatest norm allowed; returns the norm before."""
@@ -141,6 +163,7 @@ class Trainer:
             "tflops_per_rank": flops_per_rank / 1e12,
             "mfu": flops_per_rank / self._peak if self._peak else None,
             "imbalance": self._figures.imbalance(sequences),
+            "peak_memory_gib": peak_memory(self._ranks.device) / 2**30,
         }
 
     def _not_finite(self, sequences: NDArray[np.int64], losses: Tensor) -> ToolkitError:

@@ -41,7 +41,9 @@ def test_a_sequence_is_worth_what_torch_counts_but_for_attention_above_the_diago
         logits = model(input_ids=torch.arange(tokens)[None], use_cache=False).logits
         logits.sum().backward()
     count = np.array([tokens])
-    packed = SimpleNamespace(index=PackedIndex(count, count, count, count, count, cost=count**2, mix=None, datasets=[]))
+    packed = SimpleNamespace(
+        index=PackedIndex(count, count, count, count, count, cost=count**2, shares=None, datasets=[])
+    )
     whole_square = 3 * 2 * 4 * 4 * 16 * tokens**2
     causal = 6 * 2 * 4 * 16 * tokens * (tokens + 1)
     rotary = counter.get_total_flops() - Flops.of(model).of_sequences(packed)[0] - (whole_square - causal)

@@ -56,7 +56,7 @@ def test_a_step_has_the_same_sequences_on_any_number_of_ranks(
 
 def test_figures_of_a_step_leave_filler_out() -> None:
     counts = {name: np.array([10, 20, 30]) for name in ("shard", "row", "tokens", "documents", "cost")}
-    index = PackedIndex(**counts, loss_tokens=np.array([1, 0, 3]), mix=None, datasets=[])
+    index = PackedIndex(**counts, loss_tokens=np.array([1, 0, 3]), shares=None, datasets=[])
     figures = Figures(index, np.array([100.0, 200.0, 600.0]))
     sequences = np.array([[2, 1], [0, FILLER]])
     assert (figures.tokens(sequences), figures.loss_tokens(sequences), figures.flops(sequences)) == (60, 4, 900)

@@ -54,6 +54,8 @@ def test_the_line_reports_figures_and_the_time_left(capfd: pytest.CaptureFixture
         "imbalance 1.25  left 0:01:30\n"
         "step 1  validation loss 3.0000\n"
     )
+    line.write({"step": 2, "eval_loss": 2.5, "eval_loss/math": 2.0, "eval_loss/code": 3.0, "eval_loss_tokens": 10})
+    assert capfd.readouterr().err == "step 2  validation loss 2.5000 (math 2.0000, code 3.0000)\n"
 
 
 def test_in_a_pipe_lines_come_now_and_then_and_at_the_end(capfd: pytest.CaptureFixture[str]) -> None:
