@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sft_toolkit.choices import ProgressMode
 from sft_toolkit.cli.flags import spelled
+from sft_toolkit.cli.progress import clear_progress, hide_progress
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import Summary
-    from sft_toolkit.stage import ColumnsRead, Progress
-
-_PROGRESS_SECONDS = 0.2
+    from sft_toolkit.stage import ColumnsRead
 
 
 def print_error(message: str, hint: str = "") -> None:
@@ -25,6 +22,7 @@ def print_error(message: str, hint: str = "") -> None:
     from sft_toolkit.reporting.visible import visible
 
     line = " ".join(f"error: {spelled(message)}{'; ' + spelled(hint) if hint else ''}".splitlines())
+    clear_progress()
     print(visible(line), file=sys.stderr)
 
 
@@ -32,6 +30,7 @@ def print_warning(message: str) -> None:
     """One line about what is odd but no error, shown as an error is."""
     from sft_toolkit.reporting.visible import visible
 
+    hide_progress()
     print(visible(f"warning: {spelled(message)}"), file=sys.stderr)
 
 
@@ -39,11 +38,12 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on stderr, for programs."""
+def print_json(value: Mapping[str, Any], stream: TextIO | None = None) -> None:
+    """One JSON object for programs: on stdout, unless that carries data and `stream` is stderr."""
     from sft_toolkit.json_text import encode_text
 
-    print(encode_text(value), file=sys.stderr)
+    clear_progress()
+    print(encode_text(value), file=stream or sys.stdout)
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], stream: TextIO | None = None) -> None:
@@ -51,6 +51,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
     `stream` is stderr unless the table is what the command was asked for.
     """
+    clear_progress()
     stream = stream or sys.stderr
     cells = [[_cell(value) for value in row] for row in rows]
     numeric = [all(not isinstance(row[column], str) for row in rows) for column in range(len(header))]
@@ -90,6 +91,7 @@ def _cell(value: Any) -> str:
 
 def print_summary(summary: Summary) -> None:
     """In, out, why not, notes, tokens, seconds."""
+    clear_progress()
     counters = summary.counters
     if summary.finished_before:
         print(f"{summary.stage}: {summary.output} is finished already, nothing to do", file=sys.stderr)
@@ -130,35 +132,3 @@ def _uses(columns: ColumnsRead) -> list[str]:
             part = "" if records == columns.records else f" ({records:,} of {columns.records:,})"
             (kept if use == "kept" else shown).append(f"{column}{'' if use == 'kept' else f' as {use}'}{part}")
     return [*shown, *([f"kept: {' '.join(kept)}"] if kept else [])]
-
-
-def progress_display(mode: ProgressMode, silent: bool, name: str) -> Callable[[Progress], None]:
-    """What shows how far a run has come: a line that renews itself on a terminal, nothing in a pipe."""
-    if silent or mode == "never" or (mode == "auto" and not on_terminal()):
-        return _show_nothing
-    return _ProgressLine(name)
-
-
-def clear_progress() -> None:
-    """Take the line of progress off the terminal."""
-    if on_terminal():
-        print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-def _show_nothing(progress: Progress) -> None:
-    return None
-
-
-class _ProgressLine:
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._begun = self._shown = time.monotonic()
-
-    def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self._shown < _PROGRESS_SECONDS:
-            return
-        self._shown = now
-        text = f"{self._name}: {progress.line(now - self._begun)}"
-        end = "" if on_terminal() else "\n"
-        print(f"\r\033[K{text}" if on_terminal() else text, end=end, file=sys.stderr, flush=True)

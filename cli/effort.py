@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_json, print_table, print_warning
 from sft_toolkit.cli.effort_probe import probe
 from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
@@ -138,7 +138,6 @@ def _report_fit(edges: FittedEdges, counters: Counters, output: Path, form: str)
         facts = {"groups": len(edges.groups), "degenerate_groups": degenerate_groups(edges)}
         print_json({"stage": "effort fit", "output": str(output), **counters.to_json(), **facts})
     elif form == "text":
-        clear_progress()
         without = edges.without_reasoning / (edges.reasoned + edges.without_reasoning)
         title = f"effort fit -> {output}: {edges.reasoned:,} exchanges with reasoning; {without:.1%} of all have none"
         print_table(title, EDGES_HEADER, edges_rows(edges))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.choices import ClassifierKind
-from sft_toolkit.cli.console import clear_progress, print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_json, print_table, print_warning
 from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import execute, report_summary
 from sft_toolkit.cli.teacher_options import TeacherChoice, optional_teacher_command
@@ -141,7 +141,6 @@ def _report_fit(report: Report, counters: Counters, output: Path, form: str) -> 
     if form == "json":
         print_json({"stage": "grade fit", "output": str(output), **counters.to_json(), **report.to_json()})
     elif form == "text":
-        clear_progress()
         _print_report(report, f"grade fit -> {output}: {counters.records_out:,} labels")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.choices import SurrogateKind
-from sft_toolkit.cli.console import clear_progress, print_error, print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_error, print_json, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
     Dtype,
@@ -23,6 +23,7 @@ from sft_toolkit.cli.model_options import (
     require_torch,
 )
 from sft_toolkit.cli.options import Config, Debug, Force, Json, Quiet, Seed, reading_command, summary_format
+from sft_toolkit.cli.progress import clear_progress
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:

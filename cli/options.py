@@ -16,6 +16,7 @@ from sft_toolkit import choices
 from sft_toolkit.cli.array_job import AUTO, array_task_of, part_of
 from sft_toolkit.cli.flags import CLI_NAMES
 from sft_toolkit.cli.guard import guarded
+from sft_toolkit.cli.progress import clear_progress, progress_display
 from sft_toolkit.cli.settings import ENV_PREFIX, read_config
 from sft_toolkit.errors import UsageError
 
@@ -46,13 +47,14 @@ Inputs = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Random seed of every draw.", envvar=f"{ENV_PREFIX}_SEED", show_envvar=False)]
 Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]
-Json = Annotated[bool, _option("--json", text="Summary as one JSON object on stderr.", env="JSON")]
+Json = Annotated[bool, _option("--json", text="One JSON object, on stdout unless that carries data.", env="JSON")]
 LoopPolicy = Annotated[
     choices.Policy | None,
     typer.Option("--loops", help="Find text that repeats itself. note: on the message; reject: the record."),
 ]
 Progress = Annotated[
-    choices.ProgressMode, _option("--progress", text="Show how far the run is; auto: on a terminal.", env="PROGRESS")
+    choices.ProgressMode,
+    _option("--progress", text="How far the run is; auto: not amid data.", env="PROGRESS"),
 ]
 Debug = Annotated[bool, _option("--debug", text="Show tracebacks.", env="DEBUG")]
 Workers = Annotated[int, _option("--workers", text="Worker processes; 0: one per processor.", env="WORKERS", min=0)]
@@ -99,17 +101,20 @@ def _reading(
     debug: Debug = False,
 ) -> RunOptions:
     """The signature is the definition; the body gathers the values."""
-    from sft_toolkit.cli.console import progress_display
+    name = context.command_path.partition(" ")[2]
+    to_stdout = context.params.get("output") == "-"
+    display = progress_display(progress, silent=quiet or (json and to_stdout), name=name, to_stdout=to_stdout)
+    from sft_toolkit.running.meter import Meter
     from sft_toolkit.running.options import RunOptions
     from sft_toolkit.running.row_reader import RowReader
 
     return RunOptions(
         inputs=inputs or ["-"],
-        reader=RowReader(record_reader(map, map_file, source_format), duplicates),
+        reader=RowReader(record_reader(map, map_file, source_format), duplicates, meter=display.meter or Meter()),
         workers=workers,
         quarantine=on_error == "quarantine",
         summary_format=summary_format(quiet, json),
-        progress=progress_display(progress, quiet or json, context.command_path.partition(" ")[2]),
+        progress=display,
     )
 
 
@@ -227,8 +232,11 @@ def _with_run(
     def wrapper(**values: Any) -> None:
         from sft_toolkit.running.repeats import repeats_handled
 
-        with repeats_handled(gather(**{name: values[name] for name in gathered})) as run:
-            command(run, **{parameter.name: values[parameter.name] for parameter in own})
+        try:
+            with repeats_handled(gather(**{name: values[name] for name in gathered})) as run:
+                command(run, **{parameter.name: values[parameter.name] for parameter in own})
+        finally:
+            clear_progress()
 
     del wrapper.__wrapped__
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

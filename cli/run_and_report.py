@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from sft_toolkit.cli.console import clear_progress, print_json, print_summary
+from sft_toolkit.cli.console import print_json, print_summary
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import RunOptions, Summary
@@ -23,7 +24,7 @@ def execute(stage: Stage, run: RunOptions) -> Summary:
 def report_summary(summary: Summary, run: RunOptions) -> None:
     """Print a summary as `--json`, as a table, or not at all."""
     if run.summary_format == "json":
-        print_json(summary.to_json())
+        carries_data = run.output == "-" and not run.dry_run
+        print_json(summary.to_json(), sys.stderr if carries_data else sys.stdout)
     elif run.summary_format == "text":
-        clear_progress()
         print_summary(summary)

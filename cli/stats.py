@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.console import clear_progress, print_table, print_warning
+from sft_toolkit.cli.console import print_table, print_warning
 from sft_toolkit.cli.options import Force, reading_command
+from sft_toolkit.cli.progress import clear_progress
 from sft_toolkit.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sft_toolkit.cli.console import clear_progress, print_error
+from sft_toolkit.cli.console import print_error
 
 _PROGRESS = ".progress"  # shards.shard_folder.PROGRESS, whose module loads pyarrow
 
 
 def print_stopped(how: str, values: Mapping[str, Any]) -> None:
     """Say how a command with these parameters was stopped, and how it is resumed where something of it is kept."""
-    clear_progress()
     print_error(how, _how_to_resume(values))
 
 

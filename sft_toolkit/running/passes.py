@@ -21,6 +21,7 @@ from sft_toolkit.shards.sources import Block, Source, copy_streams
 from sft_toolkit.stage import Counters, Outcome
 
 _BATCH_ROWS = 256
+_FIRST_BATCH_ROWS = 16  # so that slow stages show soon that they move; the others grow from there
 _BATCH_BYTES = 16 << 20
 DRY_RUN_ROWS = 256
 _ROWS_AT_ONCE = 4096
@@ -60,6 +61,7 @@ def measure_blocks(
     """
     work = partial(_measure_block, measure, run.quarantine, run.reader)
     empty = True
+    run.reader.meter.begin(None if run.dry_run else Source(run.inputs, run.copies).size)
     with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
         for measured in run.drive(input_blocks(run, Path(spool)), work):
             empty = False
@@ -80,19 +82,24 @@ def _measure_block(
 def read_batches(block: Block, outcome: Outcome, reader: RowReader) -> Batches:
     """The block's conversations in bounded batches; rows that cannot be read are reported to `outcome`."""
     batch: list[Conversation] = []
-    size = 0
+    size, rows, limit = 0, 0, _FIRST_BATCH_ROWS
+    share = block.size / max(block.rows, 1)
     for row in block.read():
         outcome.counters.records_in += 1
+        rows += 1
         conversations = reader.read(row, outcome)
         if not conversations:
             continue
         batch += conversations
         size += row.size
-        if len(batch) >= _BATCH_ROWS or size >= _BATCH_BYTES:
+        if len(batch) >= limit or size >= _BATCH_BYTES:
             yield batch
-            batch, size = [], 0
+            reader.meter.add(rows, round(rows * share))
+            batch, size, rows, limit = [], 0, 0, min(2 * limit, _BATCH_ROWS)
     if batch:
         yield batch
+    reader.meter.add(rows, round(rows * share))
+    reader.meter.flush()
 
 
 def no_records(run: RunOptions) -> ToolkitError:

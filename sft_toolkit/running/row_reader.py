@@ -10,6 +10,7 @@ from sft_toolkit.choices import Duplicates
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.errors import RecordError
 from sft_toolkit.formats import RecordReader
+from sft_toolkit.running.meter import Meter
 from sft_toolkit.shards.segments import Row
 from sft_toolkit.stage import Outcome
 
@@ -21,12 +22,13 @@ Repeats = Mapping[tuple[str, int], int]
 class RowReader:
     """Reads rows with `records`; `repeats` are the records that, under `duplicates`, are dropped or numbered.
 
-    Under "error" nothing is done here: who draws by ids refuses them.
+    `meter` counts the rows that were processed. Under "error" nothing is done here: who draws by ids refuses them.
     """
 
     records: RecordReader = field(default_factory=RecordReader)
     duplicates: Duplicates = "error"
     repeats: Repeats = field(default_factory=dict)
+    meter: Meter = field(default_factory=Meter, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """What decides how rows are read, for pinned options."""

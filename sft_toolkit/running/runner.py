@@ -13,6 +13,7 @@ from typing import Any
 
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.running.folder_writer import FolderWork, fingerprint, known_inputs, write_folder
+from sft_toolkit.running.meter import Meter
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.output_checks import check_folder_options, check_stream_options
 from sft_toolkit.running.passes import input_blocks, naming_repeats, no_records, read_batches
@@ -111,6 +112,7 @@ class _StageWork(FolderWork[Block]):
     def tasks(self, folder: OutputFolder, spool: Path) -> Iterator[Block]:
         for name, text in self._stage.side_files().items():
             write_text(folder.path / name, text)
+        self.run.reader.meter.begin(self._source.size)
         return self._source.blocks(self.rows_per_shard, spool)
 
     def writer(self, folder: OutputFolder) -> Callable[[Block], BlockReport]:
@@ -118,10 +120,16 @@ class _StageWork(FolderWork[Block]):
 
     @property
     def discard(self) -> Callable[[Block], None]:
-        return Block.discard
+        return partial(_pass_over, self.run.reader.meter)
 
     def finish(self, folder: OutputFolder, shards: list[Path]) -> dict[str, Any]:
         return self._stage.facts()
+
+
+def _pass_over(meter: Meter, block: Block) -> None:
+    """A block that was done before, or is another part's."""
+    block.discard()
+    meter.add(0, 0, skipped=block.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,7 @@ def _run_to_stream(stage: Stage, run: RunOptions, source: Source) -> Summary:
     check_stream_options(run)
     summary, ledger = Summary(stage.name, run.output, Counters(), 0.0), IdLedger()
     rows_per_block = min(run.rows_per_shard, _ROWS_PER_STREAMED_BLOCK)
+    run.reader.meter.begin(source.size)
     work = partial(_block_to_lines, stage, run.quarantine, run.reader)
     with (
         tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool,

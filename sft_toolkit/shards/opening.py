@@ -68,10 +68,21 @@ def content_of(path: Path) -> str | None:
     return named if found is None and head and head[0] not in _TEXT_BEGINS else found
 
 
-def file_chunks(path: Path, kind: str) -> Iterator[bytes]:
-    """The lines of a file of some kind of `content_of`, in chunks, unwrapped."""
-    with path.open("rb") as file:
-        yield from _unwrapped(file, kind, str(path))
+class FileChunks(Iterator[bytes]):
+    """The lines of a file of some kind of `content_of`, in chunks, unwrapped; `position`: bytes of the file so far."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.position = 0
+        self._chunks = self._read(path, kind)
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+    def _read(self, path: Path, kind: str) -> Iterator[bytes]:
+        with path.open("rb") as file:
+            for chunk in _unwrapped(file, kind, str(path)):
+                self.position = file.tell()
+                yield chunk
 
 
 def stream_chunks(name: str, shown_as: str) -> Iterator[bytes]:

@@ -45,6 +45,10 @@ class Segment(Protocol):
     def rows(self) -> int:
         """How many rows it holds; for JSONL, lines that are not empty."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of the input that it stands for, about; 0 where unknown."""
+
     def read(self) -> Iterator[Row]:
         """Yield the rows in order, one at a time."""
 
@@ -53,7 +57,7 @@ class Segment(Protocol):
 class LineRange:
     """Lines of a JSONL file. `shown_as` is the name that errors give; a `temporary` file goes once it is read.
 
-    `padded`: the lines were rows of a table.
+    `padded`: the lines were rows of a table. `size`: bytes of the input that it stands for, 0 where unknown.
     """
 
     path: Path
@@ -64,6 +68,7 @@ class LineRange:
     rows: int
     temporary: bool = False
     padded: bool = False
+    size: int = 0
 
     def read(self) -> Iterator[Row]:
         """Blank lines are passed over; a line that is too long or no JSON becomes a row with an error."""
@@ -181,6 +186,7 @@ class TableRange:
     first_row: int
     rows: int
     checksum: str | None = None
+    size: int = 0
 
     def require_intact(self) -> None:
         """Raise ToolkitError where the file's bytes are not those that were written."""

@@ -23,8 +23,8 @@ from sft_toolkit.shards.atomic import explained
 from sft_toolkit.shards.opening import (
     COMPRESSED,
     STDIN,
+    FileChunks,
     content_of,
-    file_chunks,
     is_stream,
     plain_name,
     stream_chunks,
@@ -53,6 +53,11 @@ class Block:
     @property
     def rows(self) -> int:
         return sum(segment.rows for segment in self.segments)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the inputs that it stands for, about; 0 where unknown."""
+        return sum(segment.size for segment in self.segments)
 
     def read(self) -> Iterator[Row]:
         for segment in self.segments:
@@ -86,6 +91,13 @@ class Source:
     def repeatable(self) -> bool:
         """False where reading a second time would find nothing."""
         return not self.streams
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all inputs as they lie on the disk; None where one is a stream or elsewhere."""
+        files = [self._copies.get(name, Path(name)) for name in self.inputs]
+        known = all(name in self._copies or os.path.isfile(name) for name in self.inputs)
+        return sum(file.stat().st_size for file in files) if known else None
 
     def blocks(self, rows_per_block: int, spool: Path | None = None) -> Iterator[Block]:
         """Cut the rows of all inputs, in order, into blocks of `rows_per_block`; only the last may hold fewer.
@@ -215,7 +227,7 @@ def _segments(name: str, remaining: Remaining, spool: Path, checksum: str | None
     if path.suffix.lower() in _TABLES:
         return _table_ranges(path, remaining, checksum)
     if (kind := content_of(path)) is not None:
-        return _spooled(name, file_chunks(path, kind), remaining, spool)
+        return _spooled(name, FileChunks(path, kind), remaining, spool)
     return _line_ranges(path, name, remaining)
 
 
@@ -258,7 +270,8 @@ def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Se
             while len(counted) and counted[-1] - rows_taken >= (needed := remaining() - rows):
                 place = int(np.searchsorted(counted, rows_taken + needed))
                 end = position + int(ends[place])
-                yield LineRange(path, shown_as, start, end - start, first_line, rows + needed)
+                size = end - start
+                yield LineRange(path, shown_as, start, size, first_line, rows + needed, size=size)
                 first_line += lines + place + 1 - lines_taken
                 lines_taken, rows_taken = place + 1, rows_taken + needed
                 start, lines, rows = end, 0, 0
@@ -266,21 +279,24 @@ def _line_ranges(path: Path, shown_as: str, remaining: Remaining) -> Iterator[Se
             rows += int(counted[-1]) - rows_taken if len(counted) else 0
             position += len(chunk)
     if rows := rows + scan.within_a_line:
-        yield LineRange(path, shown_as, start, position - start, first_line, rows)
+        size = position - start
+        yield LineRange(path, shown_as, start, size, first_line, rows, size=size)
 
 
 def _spooled(
     shown_as: str, chunks: Iterator[bytes], remaining: Remaining, spool: Path, padded: bool = False
 ) -> Iterator[Segment]:
-    first_line, rest = 1, b""
+    first_line, rest, before = 1, b"", 0
     while True:
         copied = _copy_lines(rest, chunks, remaining(), spool)
         path, rest = copied.path, copied.rest
         if not copied.rows:
             path.unlink()
             return
-        size = path.stat().st_size
-        yield LineRange(path, shown_as, 0, size, first_line, copied.rows, temporary=True, padded=padded)
+        length = path.stat().st_size
+        position = chunks.position if isinstance(chunks, FileChunks) else 0
+        taken, before = position - before, position
+        yield LineRange(path, shown_as, 0, length, first_line, copied.rows, temporary=True, padded=padded, size=taken)
         first_line += copied.lines
 
 
@@ -339,10 +355,10 @@ def _hub_lines(name: str) -> Iterator[bytes]:
 
 
 def _table_ranges(path: Path, remaining: Remaining, checksum: str | None) -> Iterator[Segment]:
-    rows, first = table_rows(path), 0
+    rows, first, size = table_rows(path), 0, path.stat().st_size
     while first < rows:
         count = min(remaining(), rows - first)
-        yield TableRange(path, first, count, checksum)
+        yield TableRange(path, first, count, checksum, size * count // rows)
         first += count
 
 
