@@ -55,7 +55,7 @@ def compare(student: str, prompts: Path, model: Path) -> None:
     done = kolibri("grade", "fit", prompts, "--label-column", "level", "--levels", levels, "--json",
                    "--student", student, "-o", model)  # fmt: skip
     seconds = time.perf_counter() - begun
-    report = json.loads(done.stderr)
+    report = json.loads(done.stdout)
     for split, (exact, kappa) in zip(SPLITS, BEFORE[student], strict=True):
         found = report[split]
         print(

@@ -38,7 +38,7 @@ def test_a_server_that_obeys_is_reported_to_obey(
     probe = ("effort", "probe", server.url, held_out, "--model", "m", "--effort-sentences", sentences)
     done = run_cli(*probe, "-o", tmp_path / "out.jsonl", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stderr)["obedience"]
+    found = json.loads(done.stdout)["obedience"]
     assert found["unit"] == "characters"
     everything = found["datasets"]["all data sets"]
     assert (everything["prompts"], everything["ordered"]) == (8, 8)
@@ -83,7 +83,7 @@ def test_a_model_on_this_machine_is_asked_with_its_own_template(
     probe = ("effort", "probe", tmp_path / "tiny", held_out, "--max-tokens", "6")
     done = run_cli(*probe, "-o", tmp_path / "out.jsonl", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stderr)["obedience"]
+    found = json.loads(done.stdout)["obedience"]
     assert found["unit"] == "tokens"
     levels = found["datasets"]["all data sets"]["levels"]
     assert [levels[level]["cut"] for level in LEVELS] == [8] * 4, "an untrained model does not stop"

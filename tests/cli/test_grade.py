@@ -78,7 +78,7 @@ def test_the_report_is_json_for_programs_and_stays_with_the_student(
     run_cli: RunCli, labelled: Path, tmp_path: Path
 ) -> None:
     fitted = run_cli("grade", "fit", labelled, "--label-column", "label", "-o", tmp_path / "g", "--json")
-    report = json.loads(fitted.stderr)
+    report = json.loads(fitted.stdout)
     kept = json.loads((tmp_path / "g" / "grader.json").read_text())["report"]
     for split in ("random split", "data sets left out"):
         assert report[split] == kept[split]
@@ -142,7 +142,7 @@ def test_a_model_of_this_machine_teaches_a_student_that_labels_other_prompts(
     asking = ("--teacher", "local:smollm2", "--votes", 3, "--temperature", 0.7, "--max-tokens", 8)
     collected = run_cli("grade", "collect", prompts / "en.jsonl", *asking, "-o", labels, "--json")
     assert collected.returncode == 0, collected.stderr
-    assert json.loads(collected.stderr.splitlines()[-1])["out"] > 30
+    assert json.loads(collected.stdout.splitlines()[-1])["out"] > 30
     assert len({row["difficulty"] for row in lines(labels.read_bytes())}) > 1
     assert run_cli("grade", "fit", labels, "-o", model).returncode == 0
     applied = run_cli("grade", "apply", prompts / "de.jsonl", "--model", model)
@@ -160,7 +160,7 @@ def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
         "grade", "collect", few, "--teacher", server.url, "--model", "m", "-o", tmp_path / "out.jsonl", "--json"
     )
     assert done.returncode == 0, done.stderr
-    summary = json.loads(done.stderr.splitlines()[-1])
+    summary = json.loads(done.stdout.splitlines()[-1])
     assert (summary["out"], summary["rejected"]) == (0, {"no_vote": 4})
 
 

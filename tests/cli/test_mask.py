@@ -70,7 +70,7 @@ def test_tau_bench_from_file_to_shards_masks_the_17_repeats(run_cli: RunCli, sha
     source.write_text("".join(json.dumps({**json.loads(line), "tools": tools}) + "\n" for line in lines))
     done = run_cli("mask", source, "-o", tmp_path / "masked", "--json")
     assert done.returncode == 0
-    notes = json.loads(done.stderr)["notes"]
+    notes = json.loads(done.stdout)["notes"]
     assert notes["masked_repeat_of_failed_call"] == 17
     assert "masked_unknown_tool" not in notes
     assert (tmp_path / "masked" / "manifest.json").exists()

@@ -176,7 +176,7 @@ def test_a_file_of_mixtures_may_replace_the_draw(run_cli: RunCli, models: list[s
     (tmp_path / "mixtures.jsonl").write_text('{"id": "half", "weights": {"code": 0.5, "math": 0.5}}\n')
     merges = tmp_path / "merges"
     done = run_cli("mergemix", "merge", *models, "-o", merges, "--mixtures", tmp_path / "mixtures.jsonl", "--json")
-    assert json.loads(done.stderr)["mixtures"] == [{"id": "half", "weights": {"code": 0.5, "math": 0.5}}]
+    assert json.loads(done.stdout)["mixtures"] == [{"id": "half", "weights": {"code": 0.5, "math": 0.5}}]
     assert (merges / "half" / "model.safetensors").is_file()
 
 

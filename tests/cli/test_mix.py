@@ -58,7 +58,7 @@ def test_a_mixture_packs_and_its_list_names_the_same_records(run_cli: RunCli, fo
     assert packed.returncode == 0, packed.stderr
     listed = run_cli("mix", folder / "T", "--mixture", folder / "mix.toml", "--list", "--json")
     entries, summary = lines(listed.stdout), json.loads(listed.stderr)
-    assert len(entries) == summary["out"] == json.loads(packed.stderr)["in"]
+    assert len(entries) == summary["out"] == json.loads(packed.stdout)["in"]
     assert sum(entry["length"] for entry in entries) == summary["tokens"]
     assert sum(account["got"] for account in summary["mixture"]) == summary["tokens"]
     assert entries[0].keys() == {"id", "dataset", "length", "origin"}
@@ -84,7 +84,7 @@ def test_candidates_are_mixtures_that_mix_takes_by_name(run_cli: RunCli, folder:
     done = run_cli(
         "mix", folder / "T", "--mixture", folder / "weights.toml", "--weights", chosen, "-n", "--json"
     )  # fmt: skip
-    got = {account["name"]: account["got"] for account in json.loads(done.stderr)["mixture"]}
+    got = {account["name"]: account["got"] for account in json.loads(done.stdout)["mixture"]}
     assert got["maths"] / sum(got.values()) == pytest.approx(candidates[4]["weights"]["maths"], abs=0.02)
 
 
@@ -130,7 +130,7 @@ def test_tokens_of_records_are_those_that_render_makes_of_the_mixture(
     assert mixed.returncode == 0, mixed.stderr
     rendered = run_cli("render", tmp_path / "mixed.jsonl", "--tokenizer", tokenizer, "-o", tmp_path / "T", "--json")
     assert rendered.returncode == 0, rendered.stderr
-    summary, made = json.loads(mixed.stderr), json.loads(rendered.stderr)
+    summary, made = json.loads(mixed.stdout), json.loads(rendered.stdout)
     assert (made["tokens"], made["out"]) == (summary["tokens"], summary["out"])
     assert summary["notes"]["copies"] > 0
 

@@ -41,7 +41,7 @@ def test_the_summary_accounts_for_every_document_and_stdout_stays_empty(
 
 def test_json_is_one_object_on_stderr(run_cli: RunCli, tokens: Path, tmp_path: Path) -> None:
     done = run_cli("pack", tokens, "-o", tmp_path / "P", "--capacity", "1024", "--json")
-    summary = json.loads(done.stderr)
+    summary = json.loads(done.stdout)
     assert summary["in"] == summary["out"] == summary["documents"] == 3000
     assert 0 < summary["padding"] < 0.02
 

@@ -106,7 +106,7 @@ def test_overlong_names_file_line_and_record(run_cli: RunCli, tokenizer: Path, t
     command = ("render", records, "--tokenizer", tokenizer, "--max-tokens", "8", "-o", tmp_path / "out")
     text = one_line(run_cli(*command), 1)
     assert "in.jsonl:1: record r0:" in text and "more than 8; choose with --overlong drop or truncate" in text
-    summary = json.loads(run_cli(*command, "--force", "--overlong", "drop", "--json").stderr)
+    summary = json.loads(run_cli(*command, "--force", "--overlong", "drop", "--json").stdout)
     assert (summary["in"], summary["out"], summary["rejected"]) == (2, 0, {"overlong": 2})
 
 

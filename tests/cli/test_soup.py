@@ -55,7 +55,7 @@ def test_weights_belong_to_the_checkpoints_beside_which_they_stand(
 
 def test_the_summary_is_json_for_programs(run_cli: RunCli, runs: list[Path], tmp_path: Path) -> None:
     done = run_cli("soup", *runs, "-o", tmp_path / "out", "--json")
-    recipe = json.loads(done.stderr.decode().splitlines()[-1])
+    recipe = json.loads(done.stdout.decode().splitlines()[-1])
     assert [entry["weight"] for entry in recipe["inputs"]] == ["1", "1", "1"]
 
 

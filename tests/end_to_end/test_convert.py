@@ -171,7 +171,7 @@ def test_quarantine_goes_on_and_keeps_the_bad_records_with_their_reasons(run_cli
     source.write_text("\n".join(lines))
     result = run_cli("convert", source, "-o", tmp_path / "out", "--on-error", "quarantine", "--json")
     assert result.returncode == 0
-    summary = json.loads(result.stderr)
+    summary = json.loads(result.stdout)
     assert (summary["in"], summary["out"]) == (4, 2)
     assert summary["rejected"] == {"empty_conversation": 1, "not_json": 1}
     rejected = [json.loads(line) for line in (tmp_path / "out/quarantine/part-00000.jsonl").read_text().splitlines()]

@@ -119,7 +119,7 @@ def test_a_dry_run_fits_on_the_first_rows_and_says_so(
     reported = run_cli(*arguments, **given)
     assert reported.returncode == 0, reported.stderr
     assert b"edges fitted on the first 256 records alone" in reported.stderr
-    summary = json.loads(run_cli(*arguments, "--json", **given).stderr)
+    summary = json.loads(run_cli(*arguments, "--json", **given).stdout)
     (tmp_path / "head.jsonl").write_text("".join(source.read_text().splitlines(keepends=True)[:256]))
     head = run_cli("effort", "label", tmp_path / "head.jsonl", "--length-column", "lengths", "--json")
     assert (summary["in"], summary["fitted_on_first"]) == (256, 256)

@@ -46,7 +46,7 @@ def test_2000_prompts_through_5_percent_faults_lose_nothing_and_ask_nothing_twic
     server = serve(faults={"rate": 0.05, "kinds": FAULTS}, hold=30)
     found = run(prompts(2000), tmp_path / "out", server.url, "--json")
     assert found.returncode == 0, found.stderr
-    summary = json.loads(found.stderr)
+    summary = json.loads(found.stdout)
     assert (summary["out"], summary["rejected"]) == (2000, {})
     assert len(answered(server)) == 2000
     assert set(answered(server).values()) == {1}
@@ -100,7 +100,7 @@ def test_an_endpoint_that_goes_away_ends_in_exit_code_75_and_the_same_command_fi
     again = serve(port=port)
     found = run(source, tmp_path / "out", again.url, "--json", *options)
     assert found.returncode == 0, found.stderr
-    summary = json.loads(found.stderr)
+    summary = json.loads(found.stdout)
     assert (summary["out"], summary["teacher"]["kept"]) == (200, before)
 
 
@@ -120,7 +120,7 @@ def test_a_signal_ends_the_run_at_once_with_its_code_and_without_a_traceback(ser
 def test_a_storm_of_429_burns_nobodys_attempts(serve, prompts, tmp_path):
     server = serve(script=["429", "429-after", "503"] * 2)
     found = run(prompts(20), tmp_path / "out", server.url, "--attempts", "1", "--json")
-    assert json.loads(found.stderr)["out"] == 20
+    assert json.loads(found.stdout)["out"] == 20
     assert len(asked(server)) == 26
 
 
@@ -182,7 +182,7 @@ def test_a_teacher_that_refuses_every_question_ends_the_run_and_is_asked_again_w
     assert b"the teacher refuses every question, 20 so far: HTTP 400: scripted 400" in found.stderr
     assert kept(tmp_path / "out.journal") == []
     fixed = run(source, tmp_path / "out", server.url, "--json")
-    assert json.loads(fixed.stderr)["out"] == 20
+    assert json.loads(fixed.stdout)["out"] == 20
 
 
 def test_refusals_among_answers_are_final(serve, prompts, tmp_path):

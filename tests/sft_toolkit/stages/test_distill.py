@@ -15,7 +15,8 @@ def distill(run_cli, source, output, url, *options, stdin=None, code=0):
     common = ["--teacher", url, "--model", "m", "--backoff", "0.02", "--json"]
     found = run_cli("distill", source, "-o", output, *common, *options, stdin=stdin)
     assert found.returncode == code, found.stderr.decode()
-    return json.loads(found.stderr.splitlines()[-1]) if code == 0 else found.stderr.decode()
+    summary = found.stderr if str(output) == "-" else found.stdout
+    return json.loads(summary.splitlines()[-1]) if code == 0 else found.stderr.decode()
 
 
 def rows_of(folder):
@@ -157,7 +158,7 @@ def test_judging_anew_takes_the_teacher_from_the_journal(run_cli, serve, prompts
     again = ("distill", source, "-o", tmp_path / "b", "--rejudge", "--json")
     judged = run_cli(*again, "--journal", tmp_path / "j")
     assert judged.returncode == 0, judged.stderr
-    assert json.loads(judged.stderr)["out"] == first["out"] == 5
+    assert json.loads(judged.stdout)["out"] == first["out"] == 5
     assert (tmp_path / "a" / "part-00000.arrow").read_bytes() == (tmp_path / "b" / "part-00000.arrow").read_bytes()
     for arguments, says in (
         ((*again, "--journal", tmp_path / "none"), b"none: no journal; --rejudge reads the replies of an earlier run"),

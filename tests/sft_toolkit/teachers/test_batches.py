@@ -25,7 +25,7 @@ def distill(run_cli, tmp_path):
     def run(*options, count=5, code=0):
         found = run_cli("distill", prompts(tmp_path, count), "-o", tmp_path / "out.jsonl", "--force", *COMMON, *options)
         assert found.returncode == code, found.stderr
-        return json.loads(found.stderr) if code == 0 else found.stderr.decode()
+        return json.loads(found.stdout) if code == 0 else found.stderr.decode()
 
     return run
 
@@ -105,7 +105,7 @@ def test_a_run_killed_at_any_point_finds_its_batch_again_and_hands_nothing_over_
             process.wait()
         found = subprocess.run(command, capture_output=True, timeout=120)
     assert found.returncode == 0, found.stderr
-    assert json.loads(found.stderr)["out"] == 40
+    assert json.loads(found.stdout)["out"] == 40
     assert len(server.asked) == 40 and set(server.asked.values()) == {1}
 
 

@@ -31,7 +31,7 @@ def distill(run_cli, tmp_path):
         assert found.returncode == code, found.stderr
         if code:
             return found.stderr.decode(), None
-        return json.loads(found.stderr), [json.loads(line) for line in output.read_text().splitlines()]
+        return json.loads(found.stdout), [json.loads(line) for line in output.read_text().splitlines()]
 
     return run
 
