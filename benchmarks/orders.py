@@ -1,6 +1,6 @@
 """Orders of packed sequences at few microbatches: efficiency and design effect over ranks and microbatches.
 
-    python benchmarks/orders.py
+    python benchmarks/orders.py [--kinds even short long] [--documents N] [--ranks 8 64 512]
 
 Streams are those of length_streams.py, packed to 262,144 tokens; attention is half of the mean step's time. `bound` is
 the least design effect of any order whose microbatches hold sequences of one cost: a microbatch that costs more than a
@@ -8,6 +8,8 @@ step's share of all cost cannot be balanced by the other microbatches of its ste
 """
 
 from __future__ import annotations
+
+import argparse
 
 import numpy as np
 from length_streams import CAPACITY, draw
@@ -35,13 +37,19 @@ def least_design_effect(costs: NDArray[np.int64], ranks: int, microbatches: int)
 
 
 def main() -> None:
-    for kind, documents in DOCUMENTS.items():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kinds", nargs="+", choices=list(DOCUMENTS), default=list(DOCUMENTS))
+    parser.add_argument("--documents", type=int, help="of each stream; else as many as DOCUMENTS says")
+    parser.add_argument("--ranks", type=int, nargs="+", default=RANKS)
+    given = parser.parse_args()
+    for kind in given.kinds:
+        documents = given.documents or DOCUMENTS[kind]
         lengths, _ = draw(documents, kind)
         packing = next_k_fit(lengths, CAPACITY)
         tokens, costs = packing.sums(lengths), attention_costs(lengths, packing)
         print(f"\n{kind}: {len(costs):,} sequences; efficiency, design effect")
         print(f"{'ranks':>6}{'m':>4}" + "".join(f"{order:>18}" for order in ORDERS) + f"{'bound':>8}")
-        for ranks in RANKS:
+        for ranks in given.ranks:
             for microbatches in MICROBATCHES:
                 cells = []
                 for order in ORDERS:
