@@ -10,7 +10,7 @@ bins are all but the 256 that are open when the stream ends; among all of them t
     documents     even            short           long            agentic
                   closed  all     closed  all     closed  all     closed  all
     1 million     .00000  .0019   .00000  .0099   .00002  .0002   .102    .105
-    22 million    .00001  .00003  .00000  .00015  .00004  .00005
+    22 million    .00001  .00003  .00000  .00015  .00004  .00005  .102    .102
     100 million   .00001  .00002
 
 Agentic streams have few short documents and leave gaps that nothing fills; documents of one length leave the remainder
