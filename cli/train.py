@@ -207,6 +207,8 @@ def _print_estimate(found: Estimate, ranks: int) -> None:
         ("tokens", f"{found.tokens:,}"),
         ("loss tokens", f"{found.loss_tokens:,}"),
         ("work", f"{found.flops:.3g} FLOPs"),
+        ("documents", f"one after the other, which is slower: {found.apart}" if found.apart else "packed"),
+        *(("  costliest", f"{name}: {tokens:,} tokens") for name, tokens in found.longest),
         ("order", found.order),
         ("  efficiency", f"{found.efficiency:.3f}"),
         ("  design effect (1: random batches)", f"{found.deff:.2f}"),

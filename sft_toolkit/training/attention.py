@@ -54,16 +54,9 @@ def document_attention(
     Returns [1, T, heads, D]. Raises ToolkitError where the model needs what this cannot do, without boundaries, and
     with a mask, which it would have to ignore.
     """
-    refused = [name for name in _UNSUPPORTED if features.get(name) is not None] + ["dropout"] * (dropout > 0)
-    if wanted := refused + ["both directions"] * (features.get("is_causal") is False):
-        raise ToolkitError(f"{type(module).__name__}: attention with {wanted[0]} is not supported")
-    if attention_mask is not None:
-        raise ToolkitError(f"{type(module).__name__}: attention with a mask of its own is not supported")
-    if cu_seq_lens_q is None or max_length_q is None or len(query) != 1:
-        raise ToolkitError(
-            f"{type(module).__name__}: boundaries of documents do not reach its attention",
-            "give the model one row, cu_seq_lens_q and max_length_q",
-        )
+    bounds = {"cu_seq_lens_q": cu_seq_lens_q, "max_length_q": max_length_q}
+    require_supported(module, query, attention_mask, dropout=dropout, **bounds, **features)
+    assert cu_seq_lens_q is not None and max_length_q is not None
     longest = int(max_length_q)
     window = sliding_window if sliding_window is not None and sliding_window < longest else None
     grouped = query.size(1) != key.size(1)
@@ -77,6 +70,28 @@ def document_attention(
         else:
             documents.append(explicit_attention(*states, scaling, window, softcap, s_aux))
     return torch.cat(documents, dim=2).transpose(1, 2).contiguous(), None
+
+
+def require_supported(
+    module: nn.Module,
+    query: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    cu_seq_lens_q: Tensor | None = None,
+    max_length_q: int | None = None,
+    **features: Any,
+) -> None:
+    """Raise ToolkitError for what `document_attention` would have to ignore; no value of a tensor is read."""
+    refused = [name for name in _UNSUPPORTED if features.get(name) is not None] + ["dropout"] * (dropout > 0)
+    if wanted := refused + ["both directions"] * (features.get("is_causal") is False):
+        raise ToolkitError(f"{type(module).__name__}: attention with {wanted[0]} is not supported")
+    if attention_mask is not None:
+        raise ToolkitError(f"{type(module).__name__}: attention with a mask of its own is not supported")
+    if cu_seq_lens_q is None or max_length_q is None or len(query) != 1:
+        raise ToolkitError(
+            f"{type(module).__name__}: boundaries of documents do not reach its attention",
+            "give the model one row, cu_seq_lens_q and max_length_q",
+        )
 
 
 def _one_document(

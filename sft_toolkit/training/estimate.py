@@ -10,7 +10,7 @@ import numpy as np
 from sft_toolkit.errors import UsageError
 from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
-from sft_toolkit.training.isolation import require_no_dropout
+from sft_toolkit.training.isolation import expected_fault, require_no_dropout
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config, text_config
 from sft_toolkit.training.options import TrainOptions
@@ -23,6 +23,8 @@ _STATE_BYTES = 4 + 4 + 8
 """Weight, gradient and AdamW's two averages of one parameter, float32."""
 
 
+_SHOWN = 3
+"""Costly documents that are named."""
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
 """What configurations call the number of experts."""
 
@@ -45,6 +47,8 @@ class Memory:
 class Estimate:
     """tokens, loss_tokens, flops: of the whole run; efficiency: mean over slowest rank, by FLOPs, of the first epoch;
     deff: design effect of its steps, as `packers.balance.Balance` says
+    apart: why documents will go through the model one after the other; None where they will not, or it is not known
+    longest: name and tokens of the longest documents of the costliest sequences
     """
 
     parameters: int
@@ -57,6 +61,8 @@ class Estimate:
     efficiency: float
     deff: float
     memory: Memory
+    apart: str | None
+    longest: list[tuple[str, int]]
 
 
 def estimate(options: TrainOptions, ranks: int) -> Estimate:
@@ -92,7 +98,18 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
         efficiency=balance.efficiency,
         deff=balance.deff,
         memory=memory_of(model, options, -(-int(packed.index.tokens.max()) // options.context), ranks),
+        apart=expected_fault(config),
+        longest=_longest_documents(packed),
     )
+
+
+def _longest_documents(packed: PackedFolder) -> list[tuple[str, int]]:
+    found = []
+    for number in np.argsort(-packed.index.cost, kind="stable")[:_SHOWN].tolist():
+        sequence = packed.sequence(number)
+        longest = int(sequence.lengths.argmax())
+        found.append((sequence.ids[longest], int(sequence.lengths[longest])))
+    return found
 
 
 def memory_of(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Memory:

@@ -9,6 +9,7 @@ depend on what follows it, the run is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from transformers import AttentionInterface, PreTrainedConfig
 
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.packers.shuffling import Shuffler
-from sft_toolkit.training.attention import ATTENTION, document_attention, register_attention
+from sft_toolkit.training.attention import ATTENTION, document_attention, register_attention, require_supported
 from sft_toolkit.training.batch import Batch, model_inputs
 from sft_toolkit.training.head import head_of, learned_outside
 from sft_toolkit.training.model import PackedModel, empty_model, layers_of, text_config, without_gradients
@@ -168,18 +169,50 @@ def _logits_of_hidden(model: PackedModel, batch: Batch, hidden: Tensor) -> Tenso
             hook.remove()
 
 
-def _layers_that_attend_otherwise(model: PackedModel, batch: Batch) -> str | None:
-    """Why some layer's attention is not the one of this package, with the window that its configuration says."""
+def expected_fault(config: PreTrainedConfig) -> str | None:
+    """What `packing_fault` will say of a model that is not loaded, as far as its shapes tell; None otherwise."""
+    if fault := interface_fault(config):
+        return fault
+    model = PackedModel(empty_model(config).to("meta"))
+    batch = probe_batch(model, torch.device("meta"))
+
+    def of_no_value(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **features: Any
+    ) -> tuple[Tensor, None]:
+        require_supported(module, query, mask, **features)
+        return query.new_empty(1, query.size(2), query.size(1), value.size(-1)), None
+
+    try:
+        with torch.no_grad():
+            return _layers_that_attend_otherwise(model, batch, of_no_value, model.hidden)
+    except ToolkitError as fault:
+        return fault.message
+    except (NotImplementedError, RuntimeError):  # its way depends on values, such as the experts of a token
+        return None
+    except Exception as fault:  # a model's own code, given boundaries that it does not know
+        return f"it fails on packed documents ({type(fault).__name__})"
+
+
+def _layers_that_attend_otherwise(
+    model: PackedModel,
+    batch: Batch,
+    attention: Callable[..., tuple[Tensor, None]] = document_attention,
+    made: Callable[..., Tensor] | None = None,
+) -> str | None:
+    """Why some layer's attention is not the one of this package, with the window that its configuration says.
+
+    made: what is run in place of the model's forward
+    """
     windows: dict[nn.Module, int | None] = {}
 
     def recorded(module: nn.Module, *states: Any, **features: Any) -> tuple[Tensor, None]:
         windows[module] = features.get("sliding_window")
-        return document_attention(module, *states, **features)
+        return attention(module, *states, **features)
 
     AttentionInterface.register(ATTENTION, recorded)
     try:
         with torch.compiler.set_stance("force_eager"):
-            model(batch)
+            _ = made(**batch.inputs) if made else model(batch)
     finally:
         register_attention()
     config = text_config(model.causal_lm.config)

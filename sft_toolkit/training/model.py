@@ -53,7 +53,7 @@ class PackedModel(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Sum of the trained tokens' cross entropy, in nats: float64 scalar."""
-        made = self._made_of_all if self.own_head else self._hidden
+        made = self._made_of_all if self.own_head else self.hidden
         states = self._made_apart(batch, made) if self.apart else made(**batch.inputs)
         if self.own_head:
             logits = states[batch.predictors].float()
@@ -70,7 +70,8 @@ class PackedModel(nn.Module):
         head = head_of(self.causal_lm)
         return head.logits(hidden.to(head.weight.dtype))
 
-    def _hidden(self, **inputs: Any) -> Tensor:
+    def hidden(self, **inputs: Any) -> Tensor:
+        """States of the last layer: [T, H]."""
         return self.causal_lm.base_model(**inputs, use_cache=False).last_hidden_state[0]
 
     def _made_of_all(self, **inputs: Any) -> Tensor:

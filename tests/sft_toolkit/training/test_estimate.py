@@ -11,7 +11,11 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig, Qwen3Config, Qw
 
 from sft_toolkit.training.attention import ATTENTION, register_attention
 from sft_toolkit.training.batch import model_inputs
-from sft_toolkit.training.estimate import _activations_per_token
+from sft_toolkit.training.estimate import _activations_per_token, estimate
+from sft_toolkit.training.isolation import expected_fault
+from sft_toolkit.training.options import TrainOptions
+from tests.sft_toolkit.training.test_isolation import APART, PACKED, config_of
+from tests.sft_toolkit.training.tiny import counting_documents
 
 TOKENS = 256
 SHAPE = {"vocab_size": 64, "hidden_size": 256, "num_hidden_layers": 1, "head_dim": 32}
@@ -52,6 +56,32 @@ def test_activations_are_estimated_within_a_tenth_or_so(experts: str | None) -> 
         config = Qwen3MoeConfig(**SHAPE, **HEADS, **EXPERTS, intermediate_size=768)
         config._experts_implementation = experts
     assert 0.88 <= kept(config) / _activations_per_token(config) <= 1.05
+
+
+@pytest.mark.parametrize(
+    ("family", "reason"),
+    [
+        ("qwen3", None),
+        ("gpt_oss", None),
+        ("stablelm", "boundaries of documents do not reach"),
+        ("bloom", "do not attend through"),
+        ("mamba2", "do not attend through"),
+    ],
+)
+def test_that_documents_will_go_one_after_the_other_is_known_before_anything_is_loaded(
+    family: str, reason: str | None
+) -> None:
+    config = config_of(family, PACKED.get(family) or APART[family][0])
+    found = expected_fault(config)
+    assert (found is None) if reason is None else (found is not None and reason in found)
+
+
+def test_a_dry_run_names_the_costliest_documents(options: TrainOptions) -> None:
+    found = estimate(options, 1)
+    longest = max(len(document.tokens) for document in counting_documents(60))
+    assert len(found.longest) == 3
+    assert found.longest[0][1] <= longest
+    assert found.apart is None
 
 
 def test_the_numbers_of_a_mixture_of_experts_by_hand() -> None:
