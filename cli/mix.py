@@ -36,6 +36,9 @@ def mix(
     weights: Annotated[
         str | None, typer.Option(metavar="FILE#ID", help="Weights of one mixture of a file that --candidates wrote.")
     ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Multiply each weight by its data set's tokens to the power 1/T.")
+    ] = None,
     candidates: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Read no input; write N mixtures around the weights of FILE.")
     ] = None,
@@ -48,13 +51,16 @@ def mix(
 
     The mixture file has a table [datasets.NAME] for each data set, with one of weight, tokens or epochs; with from
     (other names of data sets), where (filters on columns), max_epochs, max_tokens, max_records and max_per_prompt.
-    At its top stand tokens, a total that is shared out by weight, and max_epochs (1 unless set).
-    Copies of a record get the ids ID#2, ID#3. Rows keep the order of the input: pack shuffles.
+    At its top stand tokens, a total that is shared out by weight, max_epochs (1 unless set) and temperature.
+    Copies of a record get the ids ID#2, ID#3 and so on, as far as they are free. Rows keep the order of the input: pack
+    shuffles.
     """
     from sft_toolkit.stages.mix.mixing import MixOptions, run_mix
     from sft_toolkit.stages.mix.mixture_file import read_mixture
 
     wanted = read_mixture(mixture)
+    if temperature is not None:
+        wanted = wanted.tempered(temperature)
     if candidates is not None:
         _write_candidates(wanted, candidates, concentration, seed, run)
         return
@@ -78,9 +84,14 @@ def _measure(tokenizer: Path | None, length_column: str | None) -> Measure | Non
 
 
 def _tell_accounts(accounts: list[dict[str, Any]]) -> None:
+    from sft_toolkit.stages.mix.choice import NOTHING_FITS
+
     columns = ("name", "records", "tokens", "asked", "got", "got_loss", "taken", "epochs", "why")
     print_table("mixture, in tokens", _HEADER, [tuple(account[column] for column in columns) for account in accounts])
     for account in accounts:
+        if account["why"] == NOTHING_FITS:
+            asked = account["asked"]
+            print_warning(f"{account['name']}: no record, for {asked:,} tokens are less than half of its first record")
         if account["got"] < account["asked"] and account["why"].startswith("max_"):
             missing = account["asked"] - account["got"]
             print_warning(f"{account['name']}: {missing:,} tokens short, {account['why']} ends it")
@@ -109,6 +120,8 @@ def _write_candidates(mixture: Mixture, count: int, concentration: float, seed: 
     unweighted = [name for name in mixture.ingredients if name not in mixture.weights]
     if unweighted:
         raise UsageError(f"{unweighted[0]}: has no weight", "candidates are drawn around weights")
+    if mixture.temperature is not None:
+        raise UsageError("--candidates reads no input, and --temperature needs its sizes", "leave one of them out")
     check_stream_options(run)
     total = sum(mixture.weights.values())
     base = {name: weight / total for name, weight in mixture.weights.items()} if total else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sft_toolkit.shards.atomic import sync
 from sft_toolkit.souping.agreed_tensors import Parameter
-from sft_toolkit.souping.checkpoint import INDEX, SINGLE
+from sft_toolkit.souping.locating import INDEX, SINGLE
 from sft_toolkit.souping.safetensors_file import encode_header
 
 

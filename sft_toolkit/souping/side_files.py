@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sft_toolkit.shards.atomic import sync
-from sft_toolkit.souping.checkpoint import CONFIG, Checkpoint
+from sft_toolkit.souping.checkpoint import Checkpoint
 from sft_toolkit.souping.config_meaning import read_object, require_same_architecture
+from sft_toolkit.souping.locating import CONFIG
 from sft_toolkit.souping.vocabulary import TOKENIZER, VOCABULARIES, require_same_tokenizer, require_same_vocabulary
 
 _COPIED = (

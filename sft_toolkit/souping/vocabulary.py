@@ -25,9 +25,9 @@ def require_same_tokenizer(one: Path, two: Path) -> None:
     first, second = (_without_settings(read_object(path)) for path in (one, two))
     if first == second:
         return
-    loaded = _as_loaded(one), _as_loaded(two)
-    if loaded[0] is not None and loaded[1] is not None:
-        first, second = loaded
+    loaded, other = _as_loaded(one), _as_loaded(two)
+    if loaded is not None and other is not None:
+        first, second = loaded, other
         if first == second:
             return
     vocabularies = [_vocabulary(tokenizer) for tokenizer in (first, second)]

@@ -32,6 +32,8 @@ NOT_IN_MIXTURE, FILTERED, FAULTY = -1, -2, -3
 UNKNOWN = -1
 
 AS_ASKED = "as asked"
+NOTHING_FITS = "no record fits"
+NO_WEIGHT = "weight 0"
 _UNBOUNDED = 2**62
 
 
@@ -40,7 +42,8 @@ class Account:
     """What became of an ingredient. `records` and `tokens` are what it had to give, `asked` and `got` are tokens.
 
     `got_loss`: tokens with loss among `got`; None where nothing says how many they are.
-    `why` says what stopped it, or AS_ASKED: then `got` is as near to `asked` as whole records come.
+    `why` says what stopped it, or AS_ASKED: then `got` is as near to `asked` as whole records come. NOTHING_FITS:
+    `asked` is less than half of its first record, so that none is taken.
     """
 
     name: str
@@ -135,7 +138,11 @@ class _Pool:
         if self._sum(wanted + 1) - asked < asked - self._sum(wanted):
             wanted += 1
         name, limit = min(self._limits.items(), key=lambda item: item[1])
-        return (wanted, AS_ASKED) if wanted <= limit else (limit, name)
+        if wanted > limit:
+            return limit, name
+        if not wanted:
+            return 0, NO_WEIGHT if self.ingredient.weight == 0 else NOTHING_FITS
+        return wanted, AS_ASKED
 
     def copies(self, taken: int) -> NDArray[np.uint32]:
         """How often each record is taken where `taken` are, repeats included."""
@@ -162,11 +169,20 @@ class _Pool:
 def asked_tokens(pools: list[_Pool], mixture: Mixture) -> list[int]:
     """What the mixture asks of each pool, in tokens; by weight, of the total or else of as much as the caps allow."""
     asked = {pool.name: _fixed(pool) for pool in pools if pool.ingredient.weight is None}
-    weights = mixture.weights
+    weights = _tempered(pools, mixture)
     if any(weights.values()):
-        shared = _shared(pools, mixture, sum(asked.values()))
+        shared = _shared(pools, mixture, weights, sum(asked.values()))
         asked |= apportion(shared, weights)
     return [asked.get(pool.name, 0) for pool in pools]
+
+
+def _tempered(pools: list[_Pool], mixture: Mixture) -> dict[str, Fraction]:
+    """The mixture's weights, each times size^(1/T) where it has a temperature T, size in tokens that are there."""
+    weights = mixture.weights
+    if mixture.temperature is None:
+        return weights
+    sizes = {pool.name: Fraction(pool.tokens ** (1 / mixture.temperature)) for pool in pools}
+    return {name: weight * sizes[name] for name, weight in weights.items()}
 
 
 def _fixed(pool: _Pool) -> int:
@@ -175,13 +191,12 @@ def _fixed(pool: _Pool) -> int:
     return round(Fraction(repr(pool.ingredient.epochs)) * pool.tokens)
 
 
-def _shared(pools: list[_Pool], mixture: Mixture, fixed: int) -> int:
+def _shared(pools: list[_Pool], mixture: Mixture, weights: dict[str, Fraction], fixed: int) -> int:
     """Tokens that are shared out by weight."""
     if mixture.tokens is not None:
         if fixed > mixture.tokens:
             raise UsageError(f"fixed budgets of {fixed:,} tokens exceed the total of {mixture.tokens:,}")
         return mixture.tokens - fixed
-    weights = mixture.weights
     scale = min(pool.most / weights[pool.name] for pool in pools if weights.get(pool.name))
     return int(scale * sum(weights.values()))
 

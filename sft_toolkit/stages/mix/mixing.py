@@ -33,6 +33,7 @@ from sft_toolkit.shards.shard_folder import ShardFolder, is_shard_folder, render
 from sft_toolkit.shards.sources import Block, Source
 from sft_toolkit.stage import Rejection, StageOptions
 from sft_toolkit.stages.mix.choice import NOTE, Account, Choice, choose
+from sft_toolkit.stages.mix.copy_ids import CopyIds
 from sft_toolkit.stages.mix.datasets import require_datasets
 from sft_toolkit.stages.mix.material import BlockNotes, Material, holds_tokens
 from sft_toolkit.stages.mix.mixture_file import Mixture
@@ -163,13 +164,14 @@ class _Mixing(FolderWork[Piece]):
         self, spool: Path, rejected: Callable[[int, list[Rejection]], None]
     ) -> tuple[Choice, Iterator[Portion]]:
         """What is taken, and the portions of all blocks, read anew; the counters come to hold what is left out."""
-        run, ledger = self.run, IdLedger()
+        run, ledger, copy_ids = self.run, IdLedger(), CopyIds(self._options.seed)
         parts = [np.empty(0, NOTE)]
         datasets: set[str] = set()
         work = partial(_note, self._material, run.quarantine)
         noted: BlockNotes
         for index, noted in enumerate(run.drive(self._source.blocks(self._rows_per_block, spool), work)):
             ledger.add(noted.ids)
+            copy_ids.add(noted.ids)
             rejected(index, noted.outcome.rejections)
             self.counters.add(noted.outcome.counters)
             parts.append(noted.notes)
@@ -183,14 +185,17 @@ class _Mixing(FolderWork[Piece]):
         self.counters.notes["copies"] = int(choice.copies.sum()) - int(np.count_nonzero(choice.copies))
         self.counters.notes = +self.counters.notes
         self._accounts = choice.accounts
-        return choice, self._portions(spool, choice.copies, [part["length"] for part in parts[1:]])
+        return choice, self._portions(spool, choice.copies, parts[1:], copy_ids)
 
-    def _portions(self, spool: Path, copies: NDArray[np.uint32], lengths: list[NDArray[np.int32]]) -> Iterator[Portion]:
+    def _portions(
+        self, spool: Path, copies: NDArray[np.uint32], parts: list[NDArray[np.void]], copy_ids: CopyIds
+    ) -> Iterator[Portion]:
         start = 0
         blocks = self._source.blocks(self._rows_per_block, spool)
-        for block, of_block in zip(blocks, lengths, strict=True):
-            yield Portion(block, copies[start : start + len(of_block)], of_block)
-            start += len(of_block)
+        for block, notes in zip(blocks, parts, strict=True):
+            of_block = copies[start : start + len(notes)]
+            yield Portion(block, of_block, notes["length"], copy_ids.occupied(notes["key"], of_block))
+            start += len(notes)
 
     @property
     def _rows_per_block(self) -> int:

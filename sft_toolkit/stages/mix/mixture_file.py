@@ -2,6 +2,7 @@
 
 tokens = 2_000_000            # all together; what fixed budgets leave of it is shared out by weight
 max_epochs = 4                # how often a record may be taken; 1 unless said otherwise
+temperature = 2               # weights times the size in tokens to the power of 1/2; not at all unless set
 
 [datasets.maths]
 weight = 3
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -82,15 +83,24 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     datasets: Annotated[dict[str, Ingredient], msgspec.Meta(min_length=1)]
     tokens: Count | None = None
     max_epochs: Count = 1
+    temperature: Annotated[float, msgspec.Meta(gt=0)] | None = None
+
+    def __post_init__(self) -> None:
+        _require_temperature(self.temperature)
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Ingredients by name, in the order of the file. `tokens` is the total, where there is one."""
+    """Ingredients by name, in the order of the file. `tokens` is the total, where there is one.
+
+    `temperature` T multiplies each weight by the size of its data set in tokens to the power of 1/T: with equal weights
+    1 keeps the natural proportions, and the higher T, the nearer they come to equal shares.
+    """
 
     ingredients: Mapping[str, Ingredient]
     tokens: int | None = None
     max_epochs: int = 1
+    temperature: float | None = None
 
     @property
     def weights(self) -> dict[str, Fraction]:
@@ -113,7 +123,10 @@ class Mixture:
         return sorted({column for ingredient in self.ingredients.values() for column in ingredient.where})
 
     def reweighted(self, weights: Mapping[str, Fraction]) -> Mixture:
-        """The mixture with other weights, one for each ingredient that has a weight. Raises UsageError otherwise."""
+        """The mixture with other weights, one for each ingredient that has a weight. Raises UsageError otherwise, and
+        where a temperature would change them."""
+        if self.temperature is not None:
+            raise UsageError("weights that were chosen are not changed by a `temperature`", "leave the temperature out")
         if weights.keys() != self.weights.keys():
             odd = sorted(weights.keys() ^ self.weights.keys())
             raise UsageError(f"{odd[0]}: weighted in one of mixture file and weights, not in both")
@@ -121,12 +134,22 @@ class Mixture:
             name: msgspec.structs.replace(ingredient, weight=float(weights[name])) if name in weights else ingredient
             for name, ingredient in self.ingredients.items()
         }
-        return Mixture(changed, self.tokens, self.max_epochs)
+        return replace(self, ingredients=changed)
+
+    def tempered(self, temperature: float) -> Mixture:
+        """The mixture with a temperature. Raises UsageError where it has one, or none of its data sets has a weight."""
+        _require_temperature(temperature)
+        if self.temperature is not None:
+            raise UsageError("`temperature` is given twice", "leave it out here or in the mixture file")
+        if not any(self.weights.values()):
+            raise UsageError("`temperature` changes weights, and no data set has one")
+        return replace(self, temperature=temperature)
 
     def to_json(self) -> dict[str, Any]:
         """What decides which records are taken, JSON-ready."""
         ingredients = {name: msgspec.to_builtins(ingredient) for name, ingredient in self.ingredients.items()}
-        return {"tokens": self.tokens, "max_epochs": self.max_epochs, "datasets": ingredients}
+        stated = {"tokens": self.tokens, "max_epochs": self.max_epochs, "datasets": ingredients}
+        return stated if self.temperature is None else {**stated, "temperature": self.temperature}
 
 
 def read_mixture(path: Path) -> Mixture:
@@ -139,10 +162,18 @@ def read_mixture(path: Path) -> Mixture:
         raise UsageError(f"{path}: not TOML: {fault}") from fault
     except msgspec.ValidationError as fault:
         raise UsageError(f"{path}: {fault}") from fault
-    mixture = Mixture(file.datasets, file.tokens, file.max_epochs)
+    mixture = Mixture(file.datasets, file.tokens, file.max_epochs, file.temperature)
     if mixture.tokens is not None and not any(mixture.weights.values()):
         raise UsageError(f"{path}: tokens is shared out by weight, and no data set has one")
+    if mixture.temperature is not None and not any(mixture.weights.values()):
+        raise UsageError(f"{path}: temperature changes weights, and no data set has one")
     return mixture
+
+
+def _require_temperature(temperature: float | None) -> None:
+    """Raise UsageError for one that cannot be: not above 0, or not finite."""
+    if temperature is not None and not (0 < temperature < math.inf):
+        raise UsageError(f"`temperature` {temperature}: not a finite number above 0")
 
 
 def _matches(value: Any, wanted: Any) -> bool:

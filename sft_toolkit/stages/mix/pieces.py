@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,15 @@ Row = Conversation | dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """A block and how often each of its noted rows is taken: copies: uint32[n]; lengths: int32[n], tokens."""
+    """A block and how often each of its noted rows is taken: copies: uint32[n]; lengths: int32[n], tokens.
+
+    `occupied`: by row, the numbers that its copies cannot have, for the input holds a record of that id.
+    """
 
     block: Block
     copies: NDArray[np.uint32]
     lengths: NDArray[np.int32]
+    occupied: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +89,18 @@ class Taken:
 
 
 def taken_rows(material: Material, piece: Piece) -> Iterator[Taken]:
-    """The rows of a piece in input order. The second copy of a record is called ID#2, the third ID#3."""
+    """The rows of a piece in input order. The second copy of a record is called ID#2, the third ID#3, and so on,
+    but for ids that the input holds already."""
     for portion in piece.portions:
         wanted = portion.copies > 0
-        counts = zip(portion.copies[wanted].tolist(), portion.lengths[wanted].tolist(), strict=True)
-        for (row, origin), (copies, length) in zip(material.take(portion.block, wanted), counts, strict=True):
+        rows = np.flatnonzero(wanted).tolist()
+        counts = zip(rows, portion.copies[wanted].tolist(), portion.lengths[wanted].tolist(), strict=True)
+        for (row, origin), (place, copies, length) in zip(material.take(portion.block, wanted), counts, strict=True):
             first = Taken(row, origin, length)
             yield first
-            for number in range(2, copies + 1):
+            occupied = portion.occupied.get(place, frozenset())
+            free = (number for number in count(2) if number not in occupied)
+            for number in islice(free, copies - 1):
                 yield first.named(f"{first.id}#{number}")
         portion.block.discard()
 

@@ -15,11 +15,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sft_toolkit.draws import keys
 from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.running.options import RunOptions, Summary
 from sft_toolkit.running.runner import run_stage
 from sft_toolkit.shards.shard_folder import ShardFolder
-from sft_toolkit.stages.mix.choice import AS_ASKED, FILTERED, NOT_IN_MIXTURE, NOTE, apportion, choose, occurrence
+from sft_toolkit.stages.mix.choice import (
+    AS_ASKED,
+    FILTERED,
+    NOT_IN_MIXTURE,
+    NOTE,
+    apportion,
+    choose,
+    occurrence,
+)
+from sft_toolkit.stages.mix.copy_ids import CopyIds
 from sft_toolkit.stages.mix.mixing import MixOptions, run_mix
 from sft_toolkit.stages.mix.mixture_file import Ingredient, Mixture, Range, read_mixture
 from sft_toolkit.stages.mix.record_rows import GivenLengths, RenderedLengths
@@ -52,9 +62,81 @@ def mixed(
 
 def test_a_budget_stops_at_the_record_that_comes_nearest() -> None:
     # Sums in order of keys: 10, 30, 60, 100.
-    for asked, got in ((44, 30), (45, 30), (46, 60), (100, 100), (4, 0)):
+    for asked, got in ((44, 30), (45, 30), (46, 60), (100, 100)):
         (account,) = choose(notes_of([10, 20, 30, 40]), mixture_of(a=Ingredient(tokens=asked))).accounts
         assert (account.got, account.why) == (got, AS_ASKED)
+
+
+def test_a_data_set_that_gets_no_record_is_not_as_asked() -> None:
+    """Whether its budget is small, its share of the total rounds to nothing, or its weight is 0."""
+    (small,) = choose(notes_of([10, 20]), mixture_of(a=Ingredient(tokens=4))).accounts
+    assert (small.taken, small.why) == (0, "no record fits")
+    notes = np.concatenate([notes_of([10] * 9), notes_of([10], ingredient=1)])
+    for weight, why in ((0.0001, "no record fits"), (0, "weight 0"), (1, AS_ASKED)):
+        mixture = mixture_of(20, a=Ingredient(weight=1), b=Ingredient(weight=weight))
+        assert choose(notes, mixture).accounts[1].why == why
+
+
+@pytest.mark.parametrize(
+    ("temperature", "asked"),
+    [(None, [500, 500]), (1, [900, 100]), (2, [750, 250]), (1e9, [500, 500]), (0.5, [988, 12])],
+)
+def test_a_temperature_multiplies_weights_by_size_to_the_power_of_its_inverse(
+    temperature: float | None, asked: list[int]
+) -> None:
+    """Of 900 and 100 tokens: sqrt(9) is 3 to 1; 9^2 is 81 to 1; without one, equal weights are equal shares."""
+    notes = np.concatenate([notes_of([10] * 90), notes_of([10] * 10, ingredient=1)])
+    mixture = Mixture({"a": Ingredient(weight=1), "b": Ingredient(weight=1)}, 1000, 9, temperature)
+    assert [account.asked for account in choose(notes, mixture).accounts] == asked
+
+
+def test_a_temperature_and_weights_multiply() -> None:
+    notes = np.concatenate([notes_of([10] * 90), notes_of([10] * 10, ingredient=1)])
+    mixture = Mixture({"a": Ingredient(weight=1), "b": Ingredient(weight=3)}, 100, 9, 2.0)
+    assert [account.asked for account in choose(notes, mixture).accounts] == [50, 50]
+
+
+def test_a_temperature_is_read_checked_and_pinned(tmp_path: Path) -> None:
+    file = tmp_path / "m.toml"
+    file.write_text("temperature = 2\n[datasets.a]\nweight = 1\n")
+    mixture = read_mixture(file)
+    assert mixture.to_json()["temperature"] == 2
+    with pytest.raises(UsageError, match="given twice"):
+        mixture.tempered(3)
+    with pytest.raises(UsageError, match="not changed by a `temperature`"):
+        mixture.reweighted({"a": Fraction(1)})
+    with pytest.raises(UsageError, match="no data set has one"):
+        mixture_of(a=Ingredient(tokens=5)).tempered(2)
+    with pytest.raises(UsageError, match="not a finite number above 0"):
+        mixture_of(a=Ingredient(weight=1)).tempered(float("inf"))
+    file.write_text("temperature = 0\n[datasets.a]\nweight = 1\n")
+    with pytest.raises(UsageError, match="temperature"):
+        read_mixture(file)
+
+
+@pytest.mark.parametrize("folders", [False, True])
+def test_a_mixture_of_a_mixture_gives_copies_ids_that_are_free(folders: bool, tmp_path: Path) -> None:
+    """a0#2 exists already: the next copies of a0 are a0#3 and, where its block is another, still that."""
+    cases = Path(__file__).parents[2] / "cases" / "mixtures" / "mix_of_mix"
+    once, twice = (tmp_path / name for name in (("1", "2") if folders else ("1.jsonl", "2.jsonl")))
+    for source, target, mixture in ((cases / "s.jsonl", once, "n1.toml"), (once, twice, "n2.toml")):
+        options = MixOptions(read_mixture(cases / mixture), GivenLengths("n"))
+        run_mix(options, RunOptions(inputs=[str(source)], output=str(target), workers=1, rows_per_shard=7))
+    if folders:
+        tables = (pa.ipc.open_file(path).read_all() for path in ShardFolder(twice).paths)
+        ids = [name for table in tables for name in table.column("id").to_pylist()]
+    else:
+        ids = [json.loads(line)["id"] for line in twice.read_text().splitlines()]
+    assert len(set(ids)) == len(ids) == 140
+    assert {name for name in ids if name.startswith("a0")} == {"a0", "a0#2", "a0#3", "a0#2#2"}
+    assert {name for name in ids if name.startswith("b0")} == {"b0", "b0#2", "b0#3"}
+
+
+def test_numbers_of_copies_pass_over_all_that_are_taken() -> None:
+    found = CopyIds(0)
+    found.add(["a", "a#2", "a#4", "a#04", "a#x", "b", "b#1#2", "c#3"])
+    occupied = found.occupied(keys(0, ["a", "b", "c"], "mix"), np.array([3, 3, 1], np.uint32))
+    assert occupied == {0: frozenset({2, 4})}
 
 
 def test_keys_not_places_decide_which_records_come_first() -> None:
@@ -359,13 +441,11 @@ def test_a_record_that_becomes_several_documents_is_taken_and_weighs_what_they_w
     assert summary.to_json()["mixture"][0]["got_loss"] == rendered.loss_tokens > 0
 
 
-def test_two_records_of_one_id_and_a_copy_that_meets_another_id_are_refused(tmp_path: Path) -> None:
+def test_two_records_of_one_id_are_refused(tmp_path: Path) -> None:
     twice = records(tmp_path / "twice.jsonl", [{"id": "x", "dataset": "d", "n": 1}] * 2)
-    meets = records(tmp_path / "meets.jsonl", [{"id": name, "dataset": "d", "n": 1} for name in ("x", "x#2")])
     options = MixOptions(mixture_of(d=Ingredient(epochs=2)), GivenLengths("n"))
-    for path, name in ((twice, "'x'"), (meets, "'x#2'")):
-        with pytest.raises(ToolkitError, match=f"{name} occurs more than once"):
-            run_mix(options, RunOptions(inputs=[str(path)], output=str(tmp_path / f"{path.stem}.out.jsonl"), workers=1))
+    with pytest.raises(ToolkitError, match="'x' occurs more than once"):
+        run_mix(options, RunOptions(inputs=[str(twice)], output=str(tmp_path / "out.jsonl"), workers=1))
 
 
 def test_a_resumed_mixture_writes_what_is_missing_and_refuses_another_one(tmp_path: Path) -> None:
@@ -393,5 +473,5 @@ def test_a_budget_is_met_within_half_a_record_for_each_data_set(asked: int, seed
     mixture = mixture_of(2 * asked, max_epochs=9, maths=Ingredient(weight=1), tools=Ingredient(weight=1))
     run = RunOptions(inputs=[str(folder)], output="-", workers=1, dry_run=True)
     for account in run_mix(MixOptions(mixture, seed=seed), run).facts["mixture"]:
-        assert account["why"] == AS_ASKED
+        assert account["why"] == (AS_ASKED if account["taken"] else NOTHING_FITS)
         assert abs(account["got"] - account["asked"]) <= 45
