@@ -29,6 +29,7 @@ from sft_toolkit.errors import ToolkitError, UsageError
 if TYPE_CHECKING:
     from sft_toolkit.mergemix.baseline import BaselineComparison
     from sft_toolkit.mergemix.candidates import Candidate
+    from sft_toolkit.mergemix.rank_correlation import Interval
     from sft_toolkit.mergemix.ranking import Ranking
     from sft_toolkit.mergemix.score_command import Scorer
     from sft_toolkit.running.options import RunOptions
@@ -108,10 +109,19 @@ def score(
     score_command: Annotated[
         str | None, typer.Option(help="Or by 'CMD {model}', which prints a number or JSON on its last line.")
     ] = None,
+    metric: Metric = None,
     score_timeout: ScoreTimeout = None,
     repeats: Annotated[int, typer.Option(help="Evaluations of each model; two or more measure the noise.", min=1)] = 1,
     trained: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Score trained models FOLDER/ID instead of the merges.")
+    ] = None,
+    repeat: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="With --trained: mixtures trained once more, with another seed, as FOLDER/ID. Repeatable. "
+            "One is enough to measure the noise of training.",
+        ),
     ] = None,
     threads: Threads = 0,
     config: Config = None,
@@ -121,7 +131,8 @@ def score(
     """Score every merged or trained model by its held-out loss or by a command; a second run resumes with the rest.
 
     The loss is that of the tokens that train would train, each document on its own: one for each data set in TOKENS,
-    called loss/NAME, and their mean, called loss.
+    called loss/NAME, and their mean, called loss. With --metric a command may print text and nested objects too, as
+    lm-eval does. Where its first reply cannot be read, scoring stops; what it printed is kept in MERGES.
     """
     from sft_toolkit.mergemix.merge import open_merges
     from sft_toolkit.mergemix.score_command import Scores
@@ -135,10 +146,12 @@ def score(
     def show_fault(name: str, fault: ToolkitError) -> None:
         print_error(f"{name}: {fault.message}", fault.hint)
 
-    scorer = _scorer(held_out or [], score_command, score_timeout, repeats)
+    if repeat and trained is None:
+        raise UsageError("--repeat holds mixtures that were trained once more", "give --trained FOLDER too")
+    scorer = _scorer(held_out or [], score_command, metric, score_timeout, repeats)
     folder = open_merges(merges)
     journal = open_journal(merges / (TRAINED if trained else MERGED))
-    models = trained_models(folder, trained) if trained else merged_models(folder, threads)
+    models = trained_models(folder, trained, repeat or []) if trained else merged_models(folder, threads)
     ran = score_models(models, scorer, journal, repeats, show, show_fault)
     if not quiet:
         print(f"{ran} evaluations -> {journal.path}", file=sys.stderr)
@@ -152,12 +165,16 @@ def rank(
     lower_is_better: LowerIsBetter = False,
     surrogate: Annotated[SurrogateKind, typer.Option(help="Regression; auto: the better one.")] = "auto",
     proposals: Annotated[int, typer.Option(help="How many mixtures to propose.", min=1)] = 3,
-    noise: Annotated[float | None, typer.Option(help="Standard deviation of one score, if none was repeated.")] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Standard deviation of one score, where it was not measured.")
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(metavar="ID", help="The mixture set by hand: say which others beat it, and how sure that is."),
     ] = None,
-    draws: Annotated[int, typer.Option(help="Bootstrap draws.", min=100)] = 2_000,
+    draws: Annotated[
+        int, typer.Option(help="Random orders tried for the chance of an order of 8 pairs or more.", min=100)
+    ] = 10_000,
     seed: Seed = 0,
     json: JsonReport = False,
     config: Config = None,
@@ -174,25 +191,30 @@ def rank(
 
     merged, trained = (open_journal(merges / name) for name in (MERGED, TRAINED))
     require_comparable(merged, trained)
-    options = RankOptions(surrogate, proposals, lower_is_better or merged.is_loss, noise, draws, seed, baseline)
+    lower = lower_is_better or merged.is_loss
+    options = RankOptions(surrogate, proposals, lower, noise, draws, seed, baseline, exact_merged=merged.is_loss)
     mixtures = open_merges(merges).mixtures
-    ranking = rank_mixtures(mixtures, merged.of_metric(metric), trained.of_metric(metric), options)
+    ranking = rank_mixtures(mixtures, merged.of_metric(metric), trained.of_runs(metric), options)
     for warning in ranking.warnings:
         print_warning(warning)
     if json:
         print(encode_text(ranking.to_json()))
     else:
-        _print_ranking(ranking, metric or merged.metric)
+        _print_ranking(ranking, merged.metric_name(metric))
 
 
-def _scorer(held_out: list[Path], command: str | None, timeout: float | None, repeats: int) -> Scorer:
+def _scorer(
+    held_out: list[Path], command: str | None, metric: str | None, timeout: float | None, repeats: int
+) -> Scorer:
     """Raises UsageError where it is not one of both, or has options of the other."""
     from sft_toolkit.mergemix.score_command import ScoreCommand
 
     if bool(held_out) == (command is not None):
         raise UsageError("scores need exactly one source", "give --held-out TOKENS or --score-command 'CMD {model}'")
     if command is not None:
-        return ScoreCommand(command, timeout)
+        return ScoreCommand(command, timeout, metric)
+    if metric is not None:
+        raise UsageError("--metric names a score of a score command", "leave it out here, and give it to rank")
     if timeout is not None:
         raise UsageError("--score-timeout ends a score command", "leave it out with --held-out")
     if repeats > 1:
@@ -235,22 +257,31 @@ def _print_ranking(ranking: Ranking, metric: str) -> None:
         [(name, f"{score:.6g}") for name, score in ranking.scores.items()],
         sys.stdout,
     )
-    print(f"regression: {fit.name}; leave-one-out CV error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}")
+    found = "explains the scores" if fit.explains else "explains no more than chance would"
+    chance = "" if fit.chance is None else f", p {fit.chance:.3f}"
+    print(
+        f"regression: {fit.name}; leave-one-out CV error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}"
+        f"{chance}: {found}"
+    )
     rows = [
         (
             *map(float, proposal.weights),
             f"{proposal.expected:.6g}",
-            f"{proposal.interval.low:.4g} to {proposal.interval.high:.4g}",
+            "none from so few" if proposal.interval is None else _shown(proposal.interval),
         )
         for proposal in ranking.proposals
     ]
     print_table("proposed", (*ranking.clusters, "expected", "90% interval"), rows, sys.stdout)
     print(_agreement(ranking))
     for comparison in ranking.against_baseline:
-        _print_against_baseline(comparison)
+        _print_against_baseline(comparison, metric)
 
 
-def _print_against_baseline(comparison: BaselineComparison) -> None:
+def _shown(interval: Interval) -> str:
+    return f"{interval.low:.4g} to {interval.high:.4g}"
+
+
+def _print_against_baseline(comparison: BaselineComparison, metric: str) -> None:
     rows = [
         (
             other.id,
@@ -265,18 +296,27 @@ def _print_against_baseline(comparison: BaselineComparison) -> None:
         f"{comparison.kind} against {comparison.baseline} ({comparison.score:.6g}): {comparison.better} of "
         f"{len(comparison.others)} are better; 95% interval of that share {rate.low:.2f} to {rate.high:.2f}"
     )
-    print_table(title, ("mixture", "score", "better by", "95% interval"), rows, sys.stdout)
+    print_table(title, ("mixture", metric, "better by", "95% interval"), rows, sys.stdout)
 
 
 def _agreement(ranking: Ranking) -> str:
     check = ranking.check
     if check is None:
         return f"merged against trained: {ranking.verdict}"
-    ceiling = (
-        "noise unknown" if check.ceiling is None else f"a perfect proxy would reach {check.ceiling:.2f} in this noise"
-    )
+    interval = "no 95% interval" if check.interval is None else f"95% interval {_shown(check.interval)}"
     return (
-        f"merged against trained: {ranking.verdict}; rho {check.rho:.2f}, "
-        f"95% interval {check.interval.low:.2f} to {check.interval.high:.2f}, n {check.n}, p {check.chance:.3f}; "
-        f"unrelated scores stay below {check.null_band:.2f}; {ceiling}"
+        f"merged against trained: {ranking.verdict}; rho {check.rho:.2f}, {interval}, n {check.n}, "
+        f"p {check.chance:.3f}; "
+        f"unrelated scores stay below {check.null_band:.2f}; {_noise_of(ranking)}"
     )
+
+
+def _noise_of(ranking: Ranking) -> str:
+    noise, check = ranking.trained_noise, ranking.check
+    if noise is None:
+        return "noise of training unknown: train a mixture once more and score it with --repeat"
+    freedom = "given" if noise.freedom is None else f"{noise.freedom} degrees of freedom"
+    stated = f"noise of training {noise.deviation:.4g} ({freedom})"
+    if check is None or check.ceiling is None:
+        return f"{stated}; noise of merged scores unknown"
+    return f"{stated}: a perfect proxy would reach {check.ceiling:.2f}"

@@ -23,7 +23,12 @@ Dtype = Annotated[
 MaxShardSize = Annotated[str, typer.Option(help="Largest file, as in 5GB or 500MB.")]
 Threads = Annotated[int, typer.Option(help="Threads; 0: one per processor, at most 16.", min=0)]
 ScoreTimeout = Annotated[float | None, typer.Option(help="Seconds that one run of the score command may take.")]
-Metric = Annotated[str | None, typer.Option(help="The score that counts, where the command prints several.")]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="The score that counts, where there are several; by its path where objects are nested: gsm8k/acc,none."
+    ),
+]
 LowerIsBetter = Annotated[bool, typer.Option("--lower-is-better", help="The score is a loss.")]
 
 
@@ -47,7 +52,7 @@ def evaluator(command: str, timeout: float | None, metric: str | None) -> Callab
     """What runs the score command on a model and returns its score."""
     from sft_toolkit.mergemix.score_command import ScoreCommand, metric_of
 
-    score_command = ScoreCommand(command, timeout)
+    score_command = ScoreCommand(command, timeout, metric)
     return lambda model: metric_of(score_command.run(model), metric)
 
 

@@ -70,7 +70,7 @@ def soup(
     else:
         with elements_shown("soup", quiet or json) as advance:
             recipe = write_soup(checkpoints, _weights(weights, len(checkpoints)), output, options, advance)
-    _tell(recipe, output, manner)
+    _tell(recipe, output, manner, metric or "score")
 
 
 def _weights(text: str | None, count: int) -> list[Fraction]:
@@ -84,7 +84,7 @@ def _weights(text: str | None, count: int) -> list[Fraction]:
     return weights
 
 
-def _tell(recipe: Recipe, output: Path, manner: str) -> None:
+def _tell(recipe: Recipe, output: Path, manner: str, metric: str) -> None:
     origins = recipe["side_files"]["from"]
     for name in recipe["side_files"]["differing"]:
         print_warning(f"{name} differs between the checkpoints; that of {origins[name]} was copied")
@@ -92,7 +92,7 @@ def _tell(recipe: Recipe, output: Path, manner: str) -> None:
         print_json(recipe)
     elif manner == "text":
         if "greedy" in recipe:
-            print_table("greedy soup", ("members", "score", "kept"), [_row(step) for step in recipe["greedy"]])
+            print_table("greedy soup", ("members", metric, "kept"), [_row(step) for step in recipe["greedy"]])
         actions = Counter(tensor["action"] for tensor in recipe["tensors"].values())
         print_table(f"soup -> {output}", ("tensors", "count"), sorted(actions.items()))
         for folder in dict.fromkeys(origins.values()):

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from sft_toolkit.errors import UsageError
-from sft_toolkit.labelers.wilson import Z_95, wilson_interval
+from sft_toolkit.labelers.wilson import wilson_interval
 from sft_toolkit.mergemix.rank_correlation import Interval
+from sft_toolkit.mergemix.student import student_95
+from sft_toolkit.mergemix.verdict import Noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +75,13 @@ class BaselineComparison:
 
 
 def compare_with_baseline(
-    baseline: str, kinds: Mapping[str, Mapping[str, Sequence[float]]], noises: Mapping[str, float | None], lower: bool
+    baseline: str, kinds: Mapping[str, Mapping[str, Sequence[float]]], noises: Mapping[str, Noise | None], lower: bool
 ) -> list[BaselineComparison]:
     """A comparison for each kind of scores that the baseline and at least one other mixture have.
 
-    `kinds`: scores of each mixture by kind, one for each time that it was scored; `noises`: the standard deviation of
-    one of them; `lower`: lower scores are better. Raises UsageError where the baseline has no score to compare.
+    `kinds`: scores of each mixture by kind, one for each time that it was scored; `noises`: that of one of them, which
+    is known, or estimated, and then Student's t widens the intervals; `lower`: lower scores are better. Raises
+    UsageError where the baseline has no score to compare.
     """
     found = [
         _compared(kind, baseline, scores, noises[kind], lower)
@@ -94,7 +97,7 @@ def compare_with_baseline(
 
 
 def _compared(
-    kind: str, baseline: str, scores: Mapping[str, Sequence[float]], noise: float | None, lower: bool
+    kind: str, baseline: str, scores: Mapping[str, Sequence[float]], noise: Noise | None, lower: bool
 ) -> BaselineComparison:
     own = scores[baseline]
     sign = -1.0 if lower else 1.0
@@ -102,8 +105,10 @@ def _compared(
     for name, runs in scores.items():
         if name != baseline:
             gain = sign * float(np.mean(runs) - np.mean(own))
-            half = None if noise is None else Z_95 * noise * sqrt(1 / len(runs) + 1 / len(own))
-            interval = None if half is None else Interval(gain - half, gain + half)
+            interval = None
+            if noise is not None:
+                half = student_95(noise.freedom) * noise.deviation * sqrt(1 / len(runs) + 1 / len(own))
+                interval = Interval(gain - half, gain + half)
             others.append(Against(name, float(np.mean(runs)), gain, interval))
     others.sort(key=lambda other: (-other.gain, other.id))
     return BaselineComparison(kind, baseline, float(np.mean(own)), others)

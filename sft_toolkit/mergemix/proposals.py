@@ -17,11 +17,11 @@ APART = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A mixture, float64[K], the score expected of it and the 90% prediction interval."""
+    """A mixture, float64[K], the score expected of it and the 90% prediction interval, None from too few scores."""
 
     weights: Floats
     expected: float
-    interval: Interval
+    interval: Interval | None
 
 
 def propose(

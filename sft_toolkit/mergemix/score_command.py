@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, ClassVar, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError, UsageError
@@ -26,8 +28,10 @@ MODEL_VARIABLE = "KOLIBRI_SFT_MODEL"
 
 _KEPT_FROM_COMMANDS = "KOLIBRI_SFT_API_KEY"
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh", "fish")
-_TAIL = 65_536
+_TAIL = 1 << 20
 """Bytes of output that are looked at."""
+_OBJECTS = 1_000
+"""Beginnings of objects that are tried for one that holds the metric, from the last one on."""
 
 
 class Scorer(Protocol):
@@ -43,15 +47,28 @@ class Scorer(Protocol):
         """Score the model in this folder. Raises ToolkitError where it cannot, UsageError where no model could be."""
 
 
+class Unreadable(ToolkitError):
+    """A command ran and printed no score; `output` is the end of what it printed."""
+
+    def __init__(self, message: str, hint: str, output: str = "") -> None:
+        super().__init__(message, hint)
+        self.output = output
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.message, self.hint, self.output)
+
+
 @dataclass(frozen=True)
 class ScoreCommand:
     """`template` is split like a shell's words, but no shell runs it; {model} stands for the folder. Seconds to run.
 
+    Where `metric` names the score that counts, its output may hold text and other things beside it, see `find_scores`.
     The environment variable MODEL_VARIABLE holds the folder too, and a teacher's API key is not handed on.
     """
 
     template: str
     timeout: float | None = None
+    metric: str | None = None
     is_loss: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -80,8 +97,13 @@ class ScoreCommand:
             code = self._run(words, model, output, talk)
             if code:
                 ended = f"exit code {code}" if code > 0 else signal.Signals(-code).name
-                raise ToolkitError(f"score command failed ({ended}): {shown}: {_last_line(talk) or 'it said nothing'}")
-            return parse_scores(_last_line(output), shown)
+                raise ToolkitError(
+                    f"score command failed ({ended}): {shown}: {_last_line(_tail(talk)) or 'it said nothing'}"
+                )
+            if self.metric is None:
+                return _kept_if_unreadable(output, lambda text: parse_scores(_last_line(text), shown))
+            named = self.metric
+            return _kept_if_unreadable(output, lambda text: find_scores(text, named, shown))
 
     def _run(self, words: list[str], model: Path, output: IO[bytes], talk: IO[bytes]) -> int:
         shown = shlex.join(words)
@@ -108,29 +130,85 @@ class ScoreCommand:
 
 
 def parse_scores(line: str, source: str) -> Scores:
-    """Read a finite number or an object of such. Raises ToolkitError that names `source`."""
+    """Read a finite number or an object of such. Raises Unreadable that names `source`."""
     try:
         value = json_text.decode(line)
     except ValueError:
-        raise ToolkitError(f"no score on the last line of {source}: {line[:80]!r}", "print a number or JSON") from None
+        raise Unreadable(
+            f"no score on the last line of {source}: {line[:80]!r}",
+            "print a number or JSON last, or name with `metric` the number that counts in JSON before it",
+        ) from None
     entries = value if isinstance(value, dict) else {ONLY: value}
     try:
         scores = {name: _number(entry) for name, entry in entries.items()}
     except (TypeError, OverflowError):
         scores = {}
     if not scores:
-        raise ToolkitError(f"the last line of {source} is neither a number nor an object of numbers: {line[:80]!r}")
+        fault = f"the last line of {source} is neither a number nor an object of numbers: {line[:80]!r}"
+        found = ", ".join(_numbers(value)) if isinstance(value, dict) else ""
+        raise Unreadable(fault, f"name the number that counts with `metric`: {found}" if found else "")
     return scores
+
+
+def find_scores(text: str, metric: str, source: str) -> Scores:
+    """The numbers of the last JSON object in the output that holds `metric`, by their path: "gsm8k/acc,none".
+
+    Text between, before and after objects is passed over, as are values that are no finite numbers. Of an object with
+    `results`, as lm-eval prints and saves it, only these are read. Raises Unreadable where no object holds the metric.
+    """
+    seen: Scores = {}
+    for match in reversed(list(re.finditer(r"^\s*\{", text, re.MULTILINE))[-_OBJECTS:]):
+        try:
+            value, _ = json.JSONDecoder().raw_decode(text, match.end() - 1)
+        except (ValueError, RecursionError):
+            continue
+        found = _numbers(value["results"] if isinstance(value.get("results"), dict) else value)
+        if matching(found, metric):
+            return found
+        seen = found | seen
+    known = f"it prints {', '.join(sorted(seen))}" if seen else "print JSON that holds it"
+    raise Unreadable(f"no metric {metric} in the output of {source}: {_last_line(text)[:80]!r}", known)
 
 
 def metric_of(scores: Mapping[str, float], metric: str | None) -> float:
     """The score that counts: the one named, else the only one. Raises UsageError with those there are."""
+    return scores[metric_name(scores, metric)]
+
+
+def metric_name(scores: Mapping[str, float], metric: str | None) -> str:
+    """The full name of the score that counts. A metric may be named by the end of its path, where only one ends so."""
     if metric is None and len(scores) == 1:
-        return next(iter(scores.values()))
+        return next(iter(scores))
     name = ONLY if metric is None else metric
-    if name not in scores:
-        raise UsageError(f"no metric {name} among {', '.join(sorted(scores))}", "choose one with `metric`")
-    return scores[name]
+    found = matching(scores, name)
+    if len(found) != 1:
+        fault = f"no metric {name}" if not found else f"several metrics {name}"
+        raise UsageError(f"{fault} among {', '.join(found or sorted(scores))}", "choose one with `metric`")
+    return found[0]
+
+
+def matching(scores: Mapping[str, float], metric: str) -> list[str]:
+    """The metrics that a name may mean: its own, else all whose path ends with it."""
+    return [metric] if metric in scores else sorted(name for name in scores if name.endswith(f"/{metric}"))
+
+
+def _numbers(value: Mapping[str, Any], path: str = "") -> Scores:
+    """Every finite number of nested objects, by its path."""
+    found: Scores = {}
+    for name, entry in value.items():
+        if isinstance(entry, dict):
+            found |= _numbers(entry, f"{path}{name}/")
+        elif hasattr(entry, "__float__") and not isinstance(entry, bool) and math.isfinite(float(entry)):
+            found[f"{path}{name}"] = float(entry)
+    return found
+
+
+def _kept_if_unreadable(output: IO[bytes], read: Callable[[str], Scores]) -> Scores:
+    text = _tail(output)
+    try:
+        return read(text)
+    except Unreadable as fault:
+        raise Unreadable(fault.message, fault.hint, text) from None
 
 
 def _shell_texts(words: list[str]) -> list[str]:
@@ -147,11 +225,14 @@ def _number(value: object) -> float:
     return number
 
 
-def _last_line(file: IO[bytes]) -> str:
+def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL))
-    lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return file.read().decode(errors="replace")
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from sft_toolkit import json_text
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.mergemix.score_command import LOSS, ONLY, Scorer, Scores, metric_of
+from sft_toolkit.mergemix.score_command import LOSS, ONLY, Scorer, Scores, metric_name, metric_of
 from sft_toolkit.shards.jsonl import whole_lines
 
 MERGED, TRAINED = "scores.jsonl", "trained.jsonl"
@@ -19,11 +20,13 @@ MERGED, TRAINED = "scores.jsonl", "trained.jsonl"
 class ScoreJournal:
     """Lines {"id", "scorer", "scores": {metric: number}}; a model scored several times has several lines.
 
-    `scorers`: what made the scores, and whether they are losses, of which a line then says "is_loss": true
+    Of a mixture that was trained more than once, lines of the second run say "run": 2, and so on. `runs`: evaluations
+    by mixture and run. `scorers`: what made the scores, and whether they are losses, of which a line then says
+    "is_loss": true
     """
 
     path: Path
-    scores: dict[str, list[Scores]] = field(default_factory=dict)
+    runs: dict[str, dict[int, list[Scores]]] = field(default_factory=dict)
     scorers: dict[str, bool] = field(default_factory=dict)
 
     @property
@@ -36,11 +39,17 @@ class ScoreJournal:
         """The metric that counts where none is named."""
         return LOSS if self.is_loss else ONLY
 
-    def add(self, name: str, scorer: Scorer, scores: Scores) -> None:
+    def evaluations(self, name: str, run: int = 1) -> int:
+        """How often the model of this run was scored."""
+        return len(self.runs.get(name, {}).get(run, ()))
+
+    def add(self, name: str, scorer: Scorer, scores: Scores, run: int = 1) -> None:
         """Append one evaluation and force it to the disk."""
         entry: dict[str, Any] = {"id": name, "scorer": scorer.name, "scores": scores}
         if scorer.is_loss:
             entry["is_loss"] = True
+        if run > 1:
+            entry["run"] = run
         with self.path.open("ab") as file:
             file.write(json_text.encode(entry) + b"\n")
             file.flush()
@@ -56,13 +65,30 @@ class ScoreJournal:
 
     def of_metric(self, metric: str | None) -> dict[str, list[float]]:
         """Each model's scores in one metric, one for each time that it was scored."""
+        return {name: [score for run in runs for score in run] for name, runs in self._of_runs(metric).items()}
+
+    def of_runs(self, metric: str | None) -> dict[str, list[float]]:
+        """Each mixture's scores in one metric, one for each run that trained it: the mean of its evaluations."""
+        return {name: [fmean(run) for run in runs] for name, runs in self._of_runs(metric).items()}
+
+    def metric_name(self, metric: str | None) -> str:
+        """What the metric that counts is called."""
         wanted = self.metric if metric is None and self.is_loss else metric
-        return {name: [metric_of(scores, wanted) for scores in runs] for name, runs in self.scores.items()}
+        names = {metric_name(scores, wanted) for runs in self.runs.values() for run in runs.values() for scores in run}
+        return names.pop() if len(names) == 1 else wanted or self.metric
+
+    def _of_runs(self, metric: str | None) -> dict[str, list[list[float]]]:
+        wanted = self.metric if metric is None and self.is_loss else metric
+        return {
+            name: [[metric_of(scores, wanted) for scores in runs[run]] for run in sorted(runs)]
+            for name, runs in self.runs.items()
+        }
 
     def _take(self, entry: dict[str, Any]) -> None:
         """Raises ValueError, TypeError, KeyError or AttributeError for what is no evaluation."""
         scores = {str(metric): float(score) for metric, score in entry["scores"].items()}
-        self.scores.setdefault(str(entry["id"]), []).append(scores)
+        runs = self.runs.setdefault(str(entry["id"]), {})
+        runs.setdefault(int(entry.get("run", 1)), []).append(scores)
         self.scorers[str(entry.get("scorer", ""))] = entry.get("is_loss") is True
 
 
@@ -85,7 +111,7 @@ def open_journal(path: Path) -> ScoreJournal:
 def require_comparable(merged: ScoreJournal, trained: ScoreJournal) -> None:
     """Raise UsageError where one side holds losses and the other does not hold losses on the same data."""
     either_is_loss = merged.is_loss or trained.is_loss
-    if merged.scores and trained.scores and either_is_loss and merged.scorers != trained.scorers:
+    if merged.runs and trained.runs and either_is_loss and merged.scorers != trained.scorers:
         raise UsageError(
             f"{merged.path} and {trained.path} hold scores that cannot be compared: "
             f"{min(merged.scorers)} and {min(trained.scorers)}",

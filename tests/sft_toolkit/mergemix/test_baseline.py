@@ -6,8 +6,9 @@ import pytest
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.mergemix.baseline import compare_with_baseline
+from sft_toolkit.mergemix.verdict import Noise
 
-NOISES = {"trained": 0.5, "merged": None}
+NOISES = {"trained": Noise(0.5), "merged": None}
 
 
 def test_six_of_seven_is_the_reports_count_and_its_interval_is_wilsons() -> None:
@@ -28,6 +29,14 @@ def test_a_gain_has_the_interval_of_a_difference_of_means() -> None:
     assert better.interval == pytest.approx((1.3 - 1.0957, 1.3 + 1.0957), abs=1e-4)
     assert better.beyond_noise and not worse.beyond_noise
     assert worse.gain == -1.0
+
+
+def test_noise_that_was_estimated_from_one_repeat_is_hardly_known() -> None:
+    """One degree of freedom: t is 12.7062, so 12.7062 * .5 * sqrt(1 + 1)."""
+    kinds = {"trained": {"hand": [2.0], "better": [3.0]}}
+    (found,) = compare_with_baseline("hand", kinds, {"trained": Noise(0.5, 1), "merged": None}, lower=False)
+    assert found.others[0].interval == pytest.approx((1 - 8.9846, 1 + 8.9846), abs=1e-3)
+    assert not found.others[0].beyond_noise
 
 
 def test_of_losses_the_lower_one_is_better_and_without_noise_there_is_no_interval() -> None:

@@ -17,7 +17,8 @@ from sft_toolkit.mergemix.candidates import Candidate, sample_candidates
 from sft_toolkit.mergemix.merge import Sources, open_merges, write_merges
 from sft_toolkit.mergemix.score_command import ScoreCommand, Scores
 from sft_toolkit.mergemix.score_journal import open_journal, require_comparable
-from sft_toolkit.mergemix.scoring import merged_models, score_models, trained_models
+from sft_toolkit.mergemix.scoring import Model, merged_models, score_models, trained_models
+from sft_toolkit.mergemix.verdict import Noise, pooled_noise
 from sft_toolkit.souping.soup import soup
 from sft_toolkit.souping.writing import OutputOptions
 from tests.sft_toolkit.souping import reference
@@ -194,7 +195,9 @@ class Loss:
 
 def test_a_journal_of_losses_knows_that_they_are(tmp_path: Path, counting: ScoreCommand) -> None:
     path = tmp_path / "scores.jsonl"
-    assert score_models(iter([("x", nullcontext(tmp_path))]), Loss("held-out loss on 1"), open_journal(path), 1) == 1
+    assert (
+        score_models(iter([Model("x", nullcontext(tmp_path))]), Loss("held-out loss on 1"), open_journal(path), 1) == 1
+    )
     journal = open_journal(path)
     assert journal.is_loss and journal.of_metric(None) == {"x": [0.5]} and journal.of_metric("loss/a") == {"x": [0.25]}
     for other in (Loss("held-out loss on 2"), counting):
@@ -228,9 +231,9 @@ def test_trained_models_are_those_that_are_named_as_mixtures(sources: Sources, t
     write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
     merges = open_merges(tmp_path / "out")
     (tmp_path / "trained" / "mix-2").mkdir(parents=True)
-    ((name, model),) = trained_models(merges, tmp_path / "trained")
-    with model as folder:
-        assert (name, folder) == ("mix-2", tmp_path / "trained" / "mix-2")
+    (model,) = trained_models(merges, tmp_path / "trained")
+    with model.folder as folder:
+        assert (model.name, folder) == ("mix-2", tmp_path / "trained" / "mix-2")
     with pytest.raises(ToolkitError, match="no model is named as a mixture"):
         list(trained_models(merges, tmp_path / "out"))
 
@@ -240,11 +243,47 @@ def test_a_trained_model_may_lie_in_the_folder_of_its_run(sources: Sources, tmp_
     for name in ("mix-0/model", "mix-2"):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name[:5] / "run.json").write_text("{}")
-    finished, unfinished = (model for _, model in trained_models(open_merges(tmp_path / "out"), tmp_path / "runs"))
+    finished, unfinished = (model.folder for model in trained_models(open_merges(tmp_path / "out"), tmp_path / "runs"))
     with finished as folder:
         assert folder == tmp_path / "runs" / "mix-0" / "model"
     with pytest.raises(ToolkitError, match="runs/mix-2: a run that has not ended"), unfinished:
         pass
+
+
+def test_mixtures_that_were_trained_once_more_measure_the_noise_of_training(sources: Sources, tmp_path: Path) -> None:
+    """Two runs of mix-0 score 1 and 3, mix-1 once 5: the means are of runs, the noise of a run sqrt(2), one degree."""
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    merges, path = open_merges(tmp_path / "out"), tmp_path / "trained.jsonl"
+    for place, score in (("runs/mix-0", 1), ("runs/mix-1", 5), ("again/mix-0", 3)):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "score").write_text(str(score))
+    command = ScoreCommand("cat {model}/score")
+    for expected in (6, 0):
+        models = trained_models(merges, tmp_path / "runs", [tmp_path / "again"])
+        assert score_models(models, command, open_journal(path), 2) == expected
+    journal = open_journal(path)
+    assert journal.of_runs(None) == {"mix-0": [1, 3], "mix-1": [5]}
+    assert pooled_noise(list(journal.of_runs(None).values())) == Noise(2**0.5, 1)
+    assert [json.loads(line).get("run") for line in path.read_text().splitlines()] == [None] * 4 + [2, 2]
+    with pytest.raises(ToolkitError, match="nowhere: no model is named as a mixture"):
+        list(trained_models(merges, tmp_path / "runs", [tmp_path / "nowhere"]))
+
+
+def test_an_unreadable_first_reply_stops_at_once_and_is_kept(sources: Sources, tmp_path: Path) -> None:
+    """A later one does not: the command works, so that it is a fault of that model."""
+    write_merges(sources, sample_candidates(sources.clusters, 3, 0), tmp_path / "out", OPTIONS, deferred=True)
+    merges, path = open_merges(tmp_path / "out"), tmp_path / "scores.jsonl"
+    with pytest.raises(ToolkitError, match="no score on the last line") as stopped:
+        score_models(merged_models(merges, 1), ScoreCommand("echo first of {model}"), open_journal(path), 1)
+    kept = tmp_path / "scores.mix-0.output"
+    assert str(kept) in stopped.value.message and kept.read_text().startswith("first of ")
+    assert [child.name for child in tmp_path.glob("scores*")] == ["scores.mix-0.output"]
+    script = tmp_path / "sometimes.sh"
+    script.write_text('case "$1" in *mix-1*) echo oops;; *) echo 0.5;; esac')
+    with pytest.raises(ToolkitError, match="not scored: mix-1"):
+        score_models(merged_models(merges, 1), ScoreCommand(f"sh {script} {{model}}"), open_journal(path), 1)
+    assert (tmp_path / "scores.mix-1.output").read_text() == "oops\n"
+    assert open_journal(path).of_metric(None) == {"mix-0": [0.5], "mix-2": [0.5]}
 
 
 def test_a_command_that_cannot_start_is_no_fault_of_a_model(sources: Sources, tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from sft_toolkit.mergemix.rank_correlation import (
     average_ranks,
-    bootstrap_interval,
     noise_ceiling,
     null_band,
     permutation_probability,
     spearman,
+    spearman_interval,
 )
 
 SCORES = st.lists(st.integers(0, 5), min_size=3, max_size=12)
@@ -67,15 +67,32 @@ def test_chance_of_many_pairs_is_estimated_and_never_zero() -> None:
     assert permutation_probability(same, np.zeros(30), 999, 0) == 1
 
 
-def test_the_same_seed_gives_the_same_interval() -> None:
-    x, y = np.random.RandomState(1).standard_normal((2, 12))
-    interval = bootstrap_interval(x, y, 300, 7)
-    assert interval == bootstrap_interval(x, y, 300, 7)
-    assert -1 <= interval.low < spearman(x, y) < interval.high <= 1
+def test_the_interval_is_that_of_bonett_and_wright_with_the_quantile_of_t() -> None:
+    """rho .8, n 6: atanh .8 = 1.0986, sqrt((1 + .32) / 3) = .6633, t(4) = 2.7764: tanh(1.0986 -+ 1.8417)."""
+    assert spearman_interval(0.8, 6) == pytest.approx((-0.6310, 0.9944), abs=1e-4)
+    low, high = spearman_interval(-0.8, 6)
+    assert (low, high) == pytest.approx((-0.9944, 0.6310), abs=1e-4)
 
 
-def test_an_interval_of_constant_scores_is_everything() -> None:
-    assert bootstrap_interval(np.ones(5), np.arange(5.0), 50, 0) == (-1, 1)
+def test_perfect_agreement_has_the_interval_of_one_exchanged_pair_of_neighbours_up_to_one() -> None:
+    """Ranks 1 2 3 4 5 against 1 2 3 5 4: rho .9."""
+    below = spearman_interval(0.9, 5)
+    assert spearman_interval(1.0, 5) == (below.low, 1.0) and spearman_interval(-1.0, 5) == (-1.0, -below.low)
+
+
+def test_there_is_no_interval_where_none_holds() -> None:
+    assert spearman_interval(0.5, 4) is None and spearman_interval(float("nan"), 20) is None
+
+
+@pytest.mark.parametrize("n", [5, 8, 12, 20])
+@pytest.mark.parametrize("correlation", [0.0, 0.8, 0.95])
+def test_the_interval_covers_what_it_says(n: int, correlation: float) -> None:
+    """The rank correlation behind normal pairs with correlation r is 6 / pi asin(r / 2)."""
+    x, noise = np.random.RandomState(n).standard_normal((2, 1500, n))
+    y = correlation * x + np.sqrt(1 - correlation**2) * noise
+    found = [spearman_interval(spearman(one, two), n) for one, two in zip(x, y, strict=True)]
+    truth = 6 / np.pi * np.arcsin(correlation / 2)
+    assert np.mean([interval is not None and interval.low <= truth <= interval.high for interval in found]) > 0.94
 
 
 @pytest.mark.parametrize(("n", "band"), [(10, 0.65), (16, 0.49), (64, 0.25)])
@@ -100,11 +117,3 @@ def test_the_ceiling_is_what_simulation_finds(n: int, reliabilities: tuple[float
 def test_without_noise_the_ceiling_is_one_and_with_noise_alone_zero() -> None:
     assert noise_ceiling(9, 1, 1) == pytest.approx(1)
     assert noise_ceiling(9, 0, 1) == 0
-
-
-def test_the_bootstrap_is_that_of_drawing_pairs_one_by_one() -> None:
-    x, y = np.random.RandomState(5).standard_normal((2, 14))
-    y += x
-    picks = np.random.RandomState(6).randint(0, 14, (4000, 14))
-    expected = np.quantile([spearman(x[pick], y[pick]) for pick in picks], [0.025, 0.975])
-    assert bootstrap_interval(x, y, 4000, 0) == pytest.approx(expected, abs=0.03)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 import time
@@ -10,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from sft_toolkit.errors import ToolkitError, UsageError
-from sft_toolkit.mergemix.score_command import ScoreCommand, metric_of, parse_scores
+from sft_toolkit.mergemix.score_command import (
+    ScoreCommand,
+    Unreadable,
+    find_scores,
+    metric_name,
+    metric_of,
+    parse_scores,
+)
 
 
 def python(code: str, timeout: float | None = 60) -> ScoreCommand:
@@ -84,6 +92,56 @@ def test_what_is_no_score_is_refused(tmp_path: Path, output: str) -> None:
 def test_json_that_is_no_score_is_refused(line: str) -> None:
     with pytest.raises(ToolkitError, match="neither a number nor an object of numbers"):
         parse_scores(line, "CMD")
+
+
+LM_EVAL = {
+    "results": {
+        "gsm8k": {"alias": "gsm8k", "acc,none": 0.5, "acc_stderr,none": "N/A"},
+        "arc": {"alias": "arc", "acc,none": 0.25, "acc_norm,none": 0.75},
+    },
+    "config": {"batch_size": 8},
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "expected"),
+    [
+        ('{"acc,none": 0.5, "alias": "gsm8k"}', "acc,none", 0.5),
+        (json.dumps({"results": {"gsm8k": {"acc,none": 0.5}}}), "acc,none", 0.5),
+        (json.dumps(LM_EVAL), "gsm8k/acc,none", 0.5),
+        (json.dumps(LM_EVAL), "acc_norm,none", 0.75),
+        (f"loading\n{json.dumps(LM_EVAL, indent=2)}\nsaved to {{x}}\n", "arc/acc,none", 0.25),
+        ('{"acc": 0.1}\n{"acc": 0.2}\ndone.', "acc", 0.2),
+        ('{"acc": 0.1}\n{"other": 0.2}', "acc", 0.1),
+        ('{"acc": null}\n{"acc": 0.2, "b": NaN, "c": Infinity}', "acc", 0.2),
+        ('{ broken\n  {"a": {"b": {"acc": 7}}}', "b/acc", 7),
+    ],
+)
+def test_a_named_metric_is_found_amid_text_and_nested_objects(text: str, metric: str, expected: float) -> None:
+    assert metric_of(find_scores(text, metric, "CMD"), metric) == expected
+
+
+def test_a_metric_that_several_tasks_have_is_named_by_its_path() -> None:
+    with pytest.raises(UsageError, match="several metrics acc,none among arc/acc,none, gsm8k/acc,none"):
+        metric_of(find_scores(json.dumps(LM_EVAL), "acc,none", "CMD"), "acc,none")
+
+
+@pytest.mark.parametrize("text", ["", "0.5", "acc: 0.5", '{"acc": "0.5"}', '{"acc": true}', '{"acc": NaN}', "{" * 9999])
+def test_output_without_the_metric_is_refused(text: str) -> None:
+    with pytest.raises(ToolkitError, match="no metric acc in the output of CMD"):
+        find_scores(text, "acc", "CMD")
+
+
+def test_the_numbers_that_could_be_named_are_listed_and_the_output_is_kept(tmp_path: Path) -> None:
+    line = '{"acc,none": 0.5, "alias": "gsm8k"}'
+    with pytest.raises(Unreadable, match="neither a number nor an object of numbers") as refused:
+        python(f"print('hello'); print('{line}')").run(tmp_path)
+    assert refused.value.hint.endswith("`metric`: acc,none") and refused.value.output == f"hello\n{line}\n"
+
+
+def test_a_metric_heads_a_table_by_its_full_name() -> None:
+    assert metric_name({"acc": 0.5}, None) == "acc"
+    assert metric_name({"arc/acc": 0.5, "arc/f1": 0.1}, "acc") == "arc/acc"
 
 
 @pytest.mark.parametrize("template", ["evaluate", "evaluate model", ""])

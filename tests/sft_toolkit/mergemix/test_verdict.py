@@ -29,7 +29,7 @@ def test_a_useless_proxy_is_seen_through(n: int) -> None:
 
 
 def test_a_useless_proxy_is_seen_through_even_with_five_pairs() -> None:
-    """The bootstrap interval alone would exclude zero in 11% of such cases, 66 of these."""
+    """The permutation probability is exact: 4 of the 120 orders of five are as unlikely as 5%, 20 of these."""
     assert sum(verdict is not Verdict.NOTHING for verdict in verdicts(5, 0.0, simulations=600)) <= 30
 
 
@@ -78,8 +78,18 @@ def test_the_ceiling_is_told_where_the_noise_is_known() -> None:
 
 def test_noise_comes_from_models_that_were_scored_more_than_once() -> None:
     """Squares around the means: 2 * 1 and 2 * 4 + 0, over 1 + 2 degrees of freedom: sqrt(10 / 3)."""
-    assert pooled_noise([[1, 3], [7], [4, 8, 6]]) == pytest.approx((10 / 3) ** 0.5)
+    noise = pooled_noise([[1, 3], [7], [4, 8, 6]])
+    assert noise is not None and noise.deviation == pytest.approx((10 / 3) ** 0.5) and noise.freedom == 3
     assert pooled_noise([[1], [2]]) is None
+
+
+def test_noise_that_hides_even_a_perfect_proxy_is_said_to_do_so() -> None:
+    """Scores 0..7 have a standard deviation of 2.45. With noise of 2.4 a perfect proxy reaches .17 on average."""
+    merged, trained = np.arange(8.0), np.array([3.0, 0, 7, 2, 6, 1, 5, 4])
+    assert check_ranks(merged, trained, (0.0, 2.4)).verdict is Verdict.HIDDEN
+    assert check_ranks(merged, trained, (0.0, 0.1)).verdict is Verdict.NOTHING
+    assert check_ranks(merged, trained, None).verdict is Verdict.NOTHING
+    assert check_ranks(merged, merged, (0.0, 2.4)).verdict is Verdict.RANKS
 
 
 def test_many_clusters_without_a_check_draw_the_warning_with_the_reports_figure() -> None:

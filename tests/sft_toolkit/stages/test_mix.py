@@ -25,6 +25,7 @@ from sft_toolkit.stages.mix.choice import (
     FILTERED,
     NOT_IN_MIXTURE,
     NOTE,
+    NOTHING_FITS,
     apportion,
     choose,
     occurrence,
