@@ -131,6 +131,14 @@ def _shared(
         int, _option("--rows-per-shard", text="Input rows per shard.", env="ROWS_PER_SHARD", min=1)
     ] = 10_000,
     driver: Annotated[choices.Driver, _option("--driver", text="Where blocks run.", env="DRIVER")] = "local",
+    ray_address: Annotated[
+        str | None,
+        _option(
+            "--ray-address",
+            text="With --driver ray: cluster to join, HOST:PORT or auto; else RAY_ADDRESS, else one is started.",
+            env="RAY_ADDRESS",
+        ),
+    ] = None,
     shard: Annotated[
         str,
         _option(
@@ -155,6 +163,8 @@ def _shared(
     debug: Debug = False,
 ) -> RunOptions:
     """As `_reading`, with what decides where output goes and what it holds."""
+    if ray_address is not None and driver != "ray":
+        raise UsageError("--ray-address without --driver ray", "add --driver ray")
     part, array = _share(shard, inputs or ["-"], output)
     if force and (part[1] > 1 or array):
         raise UsageError(
@@ -169,6 +179,7 @@ def _shared(
         output=output,
         rows_per_shard=rows_per_shard,
         driver=driver,
+        ray_address=ray_address,
         part=part,
         array=array,
         quarantine_file=quarantine,

@@ -26,7 +26,7 @@ from sft_toolkit.shards.pins import pinned_options
 from sft_toolkit.stage import Counters, StageOptions
 
 _STATED_OF_RUN = ("rows_per_shard", "quarantine", "driver", "workers")
-_NOT_STATED = ("part", "array")  # of an array job: each part has its own
+_NOT_STATED = ("part", "array", "ray_address")  # of an array job: each part has its own
 
 
 class Indexed(Protocol):

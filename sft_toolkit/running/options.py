@@ -45,13 +45,14 @@ class RunOptions:
     resume: bool = False
     dry_run: bool = False
     driver: Driver = "local"
+    ray_address: str | None = None
     summary_format: str = "text"
     origins: Mapping[str, str] = field(default_factory=dict)
     progress: Callable[[Progress], None] = lambda progress: None
 
     def drive(self, tasks: Iterator[Task], work: Callable[[Task], Result]) -> Iterator[Result]:
         """Yield `work(task)` for each task, in order, from the chosen driver."""
-        return run_ordered(self.driver, tasks, work, self.workers)
+        return run_ordered(self.driver, tasks, work, self.workers, self.ray_address)
 
     @property
     def goes_on(self) -> bool:

@@ -11,11 +11,20 @@ from sft_toolkit.running.drivers import local, ray
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-DRIVERS = {"local": local.run_ordered, "ray": ray.run_ordered}
+DRIVERS = ("local", "ray")
 
 
 def run_ordered(
-    driver: Driver, tasks: Iterator[Task], work: Callable[[Task], Result], workers: int
+    driver: Driver,
+    tasks: Iterator[Task],
+    work: Callable[[Task], Result],
+    workers: int,
+    ray_address: str | None = None,
 ) -> Iterator[Result]:
-    """Yield `work(task)` for each task, in order; `driver` is one of DRIVERS, `workers` 0 one a processor."""
-    return DRIVERS[driver](tasks, work, workers or local.available_workers())
+    """Yield `work(task)` for each task, in order; `driver` is one of DRIVERS, `workers` 0 one a processor.
+
+    `ray_address` is of the cluster that driver ray joins.
+    """
+    if driver == "ray":
+        return ray.run_ordered(tasks, work, workers, ray_address)
+    return local.run_ordered(tasks, work, workers or local.available_workers())

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from sft_toolkit.errors import ToolkitError
-from sft_toolkit.running.drivers.window import in_order
+from sft_toolkit.running.drivers.window import AHEAD_PER_WORKER, in_order
 
 _SECONDS_TO_END = 1.0
 
@@ -51,7 +51,7 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
     stopping = context.Event()
     pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=(work, stopping))
     try:
-        yield from in_order(tasks, lambda task: pool.submit(_run_task, task), Future.result, workers)
+        yield from in_order(tasks, lambda task: pool.submit(_run_task, task), Future.result, workers * AHEAD_PER_WORKER)
         pool.shutdown()
     except BaseException as end:
         # Also for Ctrl-C, SIGTERM and a consumer that stops early (GeneratorExit). The event is set first: a worker
@@ -65,7 +65,8 @@ def run_ordered(tasks: Iterator[Task], work: Callable[[Task], Result], workers: 
         pool.shutdown()
         if isinstance(end, BrokenProcessPool):
             raise ToolkitError(
-                "a worker process died", "was it out of memory? try fewer `workers` or smaller `rows_per_shard`"
+                "a worker process died",
+                "out of memory? try fewer `workers` or smaller `rows_per_shard`; `resume=True` keeps finished shards",
             ) from end
         raise
 

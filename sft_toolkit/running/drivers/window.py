@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-_AHEAD_PER_WORKER = 2
+AHEAD_PER_WORKER = 2
 
 Task = TypeVar("Task")
 Pending = TypeVar("Pending")
@@ -15,10 +15,10 @@ Result = TypeVar("Result")
 
 
 def in_order(
-    tasks: Iterator[Task], submit: Callable[[Task], Pending], result: Callable[[Pending], Result], workers: int
+    tasks: Iterator[Task], submit: Callable[[Task], Pending], result: Callable[[Pending], Result], ahead: int
 ) -> Iterator[Result]:
-    """Yield the result of each task, in order; two tasks per worker are submitted ahead of their turn, no more."""
-    pending = deque(map(submit, itertools.islice(tasks, workers * _AHEAD_PER_WORKER)))
+    """Yield the result of each task, in order; `ahead` tasks are under way, no more."""
+    pending = deque(map(submit, itertools.islice(tasks, ahead)))
     while pending:
         found = result(pending.popleft())
         pending.extend(map(submit, itertools.islice(tasks, 1)))

@@ -157,7 +157,7 @@ def _first_pass(
 ) -> _Planned:
     shards = [shard for source in inputs for shard in source.checksums()]
     few = sum(source.rows for source in inputs) < _WORTH_A_POOL
-    corpus = scan_shards(shards, options.scan, folder, replace(run, workers=1) if few else run)
+    corpus = scan_shards(shards, options.scan, folder, replace(run, workers=1, driver="local") if few else run)
     documents = corpus.documents
     if not len(documents):
         raise ToolkitError(f"{', '.join(run.inputs)}: no document is left to pack", _why_not(corpus.counters))
