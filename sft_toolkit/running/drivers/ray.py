@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -21,7 +19,10 @@ from sft_toolkit.running.drivers.window import AHEAD_PER_WORKER, in_order
 
 RUNS_OF_A_TASK = 4
 _SECONDS_TO_CONNECT = 5.0
-_SECONDS_TO_ANSWER = 12.0
+_SECONDS_TO_ANSWER = 10.0
+_SETTINGS = b"\x04"
+_HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _SETTINGS + b"\0\0\0\0\0"
+"""Preface and empty settings, which a gRPC server answers with its settings (RFC 9113, sections 3.4 and 6.5)."""
 _GCS_PORT = 6379
 _ONE_THREAD_EACH = ("RAYON_NUM_THREADS", "POLARS_MAX_THREADS", "OMP_NUM_THREADS")
 _IN_THIS_PROCESS = ("auto", "local")
@@ -145,23 +146,16 @@ def _require_answer(address: str) -> None:
     if not host or not port.isdigit():
         raise UsageError(f"`ray_address` {address}: not HOST:PORT", f"the head node listens at HOST:{_GCS_PORT}")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_CONNECT):
-            pass
+        with socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_CONNECT) as connection:
+            connection.settimeout(_SECONDS_TO_ANSWER)
+            connection.sendall(_HTTP2_GREETING)
+            answer = connection.recv(9, socket.MSG_WAITALL)
+    except TimeoutError as fault:
+        raise _unreachable(address, "no answer") from fault
     except (OSError, OverflowError) as fault:
         raise _unreachable(address, str(getattr(fault, "strerror", None) or fault)) from fault
-    if not address.startswith("ray://"):
-        _require_ray(address)
-
-
-def _require_ray(address: str) -> None:
-    """What listens there may be no Ray, or one that hangs: a process that can be ended asks it."""
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    try:
-        alive = subprocess.run(command, capture_output=True, timeout=_SECONDS_TO_ANSWER).returncode == 0
-    except subprocess.TimeoutExpired:
-        alive = False
-    if not alive:
-        raise _unreachable(address, "what listens there does not answer as Ray of this version does")
+    if answer[3:4] != _SETTINGS:
+        raise _unreachable(address, "what listens there does not answer as Ray does")
 
 
 def _unreachable(address: str, reason: str) -> ToolkitError:

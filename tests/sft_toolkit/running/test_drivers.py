@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -145,11 +146,24 @@ def test_a_cluster_that_is_not_there_is_an_error_at_once(address: str, message: 
         ray_driver._require_answer(address)
 
 
-def test_what_listens_and_is_no_ray_is_an_error_within_twenty_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_driver, "_SECONDS_TO_ANSWER", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        address = f"127.0.0.1:{deaf.getsockname()[1]}"
-        with pytest.raises(ToolkitError, match=f"no Ray cluster at {address}: what listens there does not answer"):
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["none", "another's"])
+def test_what_listens_and_is_no_ray_is_an_error_within_twenty_seconds(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ray_driver._SECONDS_TO_CONNECT + ray_driver._SECONDS_TO_ANSWER < 20
+    monkeypatch.setattr(ray_driver, "_SECONDS_TO_ANSWER", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            if answer:
+                connection.sendall(answer)
+            connections.append(connection)
+
+        connections: list[socket.socket] = []
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ToolkitError, match=f"no Ray cluster at {address}: (no answer|what listens there)"):
             ray_driver._require_answer(address)
 
 
