@@ -34,6 +34,7 @@ CLI_NAMES = {
     "every_turn": "all_turns",
     "timeout": "score_timeout",
     "reports": "report",
+    "fields": "field",
     "low": "pass_rate",
     "high": "pass_rate",
 }

@@ -35,6 +35,9 @@ COMMANDS = {
         "select", "select", "Keep right attempts at prompts of a range of pass rates, a few of each.", _RECORDS
     ),
     "dedup": Entry("dedup", "dedup", "Keep one record of each cluster of equal and nearly equal ones.", _RECORDS),
+    "decontaminate": Entry(
+        "decontaminate", "decontaminate", "Reject what overlaps with a benchmark, and report what is missed.", _RECORDS
+    ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
     "grade": Entry(
         "grade", "app", "Label how difficult prompts are, by a classifier distilled from a teacher.", _RECORDS

@@ -13,17 +13,18 @@ _MARKS = "".join(
     )
 )
 """Marks that belong to the letter before them, as ranges of a regular expression."""
+_IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 TOKEN: Final = re.compile(
-    rf"(?P<number>\d+(?:[.,'’]\d+)*)|[^\W\d_](?:[^\W\d_]|[{_MARKS}])*"
+    rf"(?P<number>\d+(?:[.,'’]\d+)*)|[{_IDEOGRAPHS}]|[^\W\d_{_IDEOGRAPHS}](?:[^\W\d_{_IDEOGRAPHS}]|[{_MARKS}])*"
     r"|[+<=>^~|×÷±√€$£%°≤≥≠]|(?<=\d)[-−*/]|(?<=\d\s)[-−*/]|[-−*/](?=\s?\d)"
 )
-_SEPARATORS = re.compile(r"[.,'’]")
+SEPARATORS: Final = re.compile(r"[.,'’]")
 
 
 def tokens(text: str) -> list[str]:
     """The words, numbers and operators of a text: NFKC, small letters, no punctuation; `12,5` and `12.5` are one."""
     folded = normalize("NFKC", text).casefold()
-    return [_SEPARATORS.sub(".", token[0]) if token["number"] else token[0] for token in TOKEN.finditer(folded)]
+    return [SEPARATORS.sub(".", token[0]) if token["number"] else token[0] for token in TOKEN.finditer(folded)]
 
 
 def is_number(token: str) -> bool:
