@@ -206,11 +206,11 @@ class TableRange:
 
 
 def _plain_rows(path: Path, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    names = batch.schema.names
-    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if repeated is not None:
-        raise ToolkitError(f"{path}: two columns are called {repeated}", "rename one of them")
     try:
+        names = batch.schema.names
+        repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if repeated is not None:
+            raise ToolkitError(f"{path}: two columns are called {repeated}", "rename one of them")
         return batch.to_pylist()
     except (ValueError, OverflowError) as fault:  # text that is not UTF-8, a date that Python has no value for
         raise ToolkitError(f"{path}: holds a value that cannot be read: {fault}", "fix or drop its column") from fault
