@@ -83,7 +83,7 @@ def check(
 
 def _print_findings(findings: list[Finding]) -> None:
     """Aligned columns that wrap on a terminal; a line each in a pipe, for grep."""
-    from sft_toolkit.reporting.visible import one_line
+    from sft_toolkit.visible import one_line, visible
 
     broad = max(len(finding.subject) for finding in findings)
     if sys.stdout.isatty():
@@ -91,7 +91,8 @@ def _print_findings(findings: list[Finding]) -> None:
         return
     for finding in findings:
         advice = f"; {finding.advice}" if finding.advice else ""
-        print(f"{finding.level:<7}  {finding.subject:<{broad}}  {one_line(finding.said + advice)}")
+        level, subject = finding.level.ljust(7), finding.subject.ljust(broad)
+        print(f"{visible(level)}  {visible(subject)}  {one_line(finding.said + advice)}")
 
 
 def _draw_findings(findings: list[Finding]) -> None:
@@ -99,12 +100,12 @@ def _draw_findings(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from sft_toolkit.reporting.visible import one_line
+    from sft_toolkit.visible import one_line
 
     table = Table.grid(padding=(0, 2))
     for finding in findings:
         said = Text(one_line(finding.said))
         if finding.advice:
             said.append(f"\n{one_line(finding.advice)}", "dim")
-        table.add_row(Text(finding.level, _COLOURS[finding.level]), finding.subject, said)
+        table.add_row(Text(finding.level, _COLOURS[finding.level]), Text(one_line(finding.subject)), said)
     Console(highlight=False).print(table)

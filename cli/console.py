@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from sft_toolkit.cli.flags import spelled
 from sft_toolkit.cli.progress import clear_progress, hide_progress
+from sft_toolkit.visible import visible
 
 if TYPE_CHECKING:
     from sft_toolkit.running.options import Summary
@@ -19,8 +20,6 @@ def print_error(message: str, hint: str = "") -> None:
 
     Parameters that it names are spelled as flags.
     """
-    from sft_toolkit.reporting.visible import visible
-
     line = " ".join(f"error: {spelled(message)}{'; ' + spelled(hint) if hint else ''}".splitlines())
     clear_progress()
     print(visible(line), file=sys.stderr)
@@ -28,10 +27,13 @@ def print_error(message: str, hint: str = "") -> None:
 
 def print_warning(message: str) -> None:
     """One line about what is odd but no error, shown as an error is."""
-    from sft_toolkit.reporting.visible import visible
-
     hide_progress()
     print(visible(f"warning: {spelled(message)}"), file=sys.stderr)
+
+
+def print_note(text: str, stream: TextIO | None = None) -> None:
+    """A line for people, on stderr unless it is what the command was asked for."""
+    print(visible(text), file=stream or sys.stderr)
 
 
 def on_terminal() -> bool:
@@ -59,25 +61,26 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
         _draw_table(title, header, cells, numeric, stream)
         return
     widths = [max(len(text) for text in column) for column in zip(header, *cells, strict=True)]
-    print(title, file=stream)
+    print(visible(title), file=stream)
     for row in [list(header), *cells]:
         padded = [
             text.rjust(width) if right else text.ljust(width)
             for text, width, right in zip(row, widths, numeric, strict=True)
         ]
-        print("  " + "  ".join(padded).rstrip(), file=stream)
+        print(visible("  " + "  ".join(padded).rstrip()), file=stream)
 
 
 def _draw_table(title: str, header: Sequence[str], cells: list[list[str]], numeric: list[bool], stream: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title=Text(visible(title)), title_justify="left", box=box.SIMPLE_HEAD)
     for name, right in zip(header, numeric, strict=True):
         table.add_column(name, justify="right" if right else "left")
     for row in cells:
-        table.add_row(*row)
+        table.add_row(*map(Text, row))
     Console(file=stream).print(table)
 
 
@@ -86,7 +89,7 @@ def _cell(value: Any) -> str:
         return f"{value:,.3f}"
     if isinstance(value, int):
         return f"{value:,}"
-    return "-" if value is None else str(value)
+    return "-" if value is None else visible(str(value))
 
 
 def print_summary(summary: Summary) -> None:
@@ -94,7 +97,7 @@ def print_summary(summary: Summary) -> None:
     clear_progress()
     counters = summary.counters
     if summary.finished_before:
-        print(f"{summary.stage}: {summary.output} is finished already, nothing to do", file=sys.stderr)
+        print_note(f"{summary.stage}: {summary.output} is finished already, nothing to do")
         return
     rows: list[tuple[str, Any]] = [("records in", counters.records_in), ("records out", counters.records_out)]
     rows += [(f"rejected: {reason}", count) for reason, count in sorted(counters.rejected.items())]
@@ -106,9 +109,9 @@ def print_summary(summary: Summary) -> None:
     title = f"{summary.stage} -> {summary.output}: {summary.seconds:.1f} s, {rate:,.0f} records/s"
     print_table(title, ("what", "count"), rows)
     for line in column_lines(counters.files):
-        print(line, file=sys.stderr)
+        print_note(line)
     if not summary.complete:
-        print("parts of other jobs are left; the last to finish writes manifest.json", file=sys.stderr)
+        print_note("parts of other jobs are left; the last to finish writes manifest.json")
 
 
 def column_lines(files: Mapping[str, ColumnsRead]) -> list[str]:

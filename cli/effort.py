@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sft_toolkit.cli.console import print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_json, print_note, print_table, print_warning
 from sft_toolkit.cli.effort_probe import probe
 from sft_toolkit.cli.options import Force, Seed, reading_command, stage_command
 from sft_toolkit.cli.run_and_report import report_summary
@@ -107,10 +106,9 @@ def label(
     openings = summary.facts.get(OPENING_PROMPTS)
     if openings and run.summary_format == "text":
         share = openings["contrasted"] / max(openings["distinct"], 1)
-        print(
+        print_note(
             f"{openings['distinct']:,} different opening prompts, {openings['contrasted']:,} ({share:.1%}) of them "
-            "with two or more lengths of reasoning, which teach a model to read its effort",
-            file=sys.stderr,
+            "with two or more lengths of reasoning, which teach a model to read its effort"
         )
 
 
@@ -124,7 +122,7 @@ def _tell_labels(summary: Summary, edges: FittedEdges, run: RunOptions, cause: s
     report_summary(summary, run)
     if run.summary_format == "text" and summary.counters.splits:
         if "fitted_on_first" in summary.facts:
-            print(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone", file=sys.stderr)
+            print_note(f"edges fitted on the first {summary.facts['fitted_on_first']:,} records alone")
         title = "none is a share of all exchanges; low, medium and high are shares of those with reasoning"
         print_table(title, SPLIT_HEADER, split_rows(summary.counters, edges))
         for group, split in lopsided.items():

@@ -128,14 +128,14 @@ def _view(
 
 
 def _write_page(view: View, path: Path) -> None:
-    from sft_toolkit.cli.console import print_warning
+    from sft_toolkit.cli.console import print_note, print_warning
     from sft_toolkit.reporting.html import html_page
     from sft_toolkit.shards.atomic import write_text
 
     write_text(path, "".join(html_page(view)))
     for warning in view.warnings:
         print_warning(warning)
-    print(f"wrote {path}", file=sys.stderr)
+    print_note(f"wrote {path}")
 
 
 def _show_on_terminal(view: View, pager: bool) -> None:

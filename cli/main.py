@@ -11,6 +11,7 @@ import typer
 
 import sft_toolkit
 from sft_toolkit.cli.command_classes import SectionedCommand, SectionedGroup
+from sft_toolkit.cli.console import print_note
 from sft_toolkit.cli.registry import COMMANDS, Entry
 
 
@@ -64,7 +65,7 @@ def _not_loaded() -> None:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"kolibri-sft {sft_toolkit.__version__}")
+        print_note(f"kolibri-sft {sft_toolkit.__version__}", sys.stdout)
         raise typer.Exit
 
 

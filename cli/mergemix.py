@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sft_toolkit.choices import SurrogateKind
-from sft_toolkit.cli.console import print_error, print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_error, print_json, print_note, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
     Dtype,
@@ -141,7 +141,7 @@ def score(
 
     def show(name: str, scores: Scores) -> None:
         if not quiet:
-            print(f"{name}: {', '.join(f'{metric} {value:g}' for metric, value in scores.items())}", file=sys.stderr)
+            print_note(f"{name}: {', '.join(f'{metric} {value:g}' for metric, value in scores.items())}")
 
     def show_fault(name: str, fault: ToolkitError) -> None:
         print_error(f"{name}: {fault.message}", fault.hint)
@@ -154,7 +154,7 @@ def score(
     models = trained_models(folder, trained, repeat or []) if trained else merged_models(folder, threads)
     ran = score_models(models, scorer, journal, repeats, show, show_fault)
     if not quiet:
-        print(f"{ran} evaluations -> {journal.path}", file=sys.stderr)
+        print_note(f"{ran} evaluations -> {journal.path}")
 
 
 @app.command()
@@ -259,9 +259,10 @@ def _print_ranking(ranking: Ranking, metric: str) -> None:
     )
     found = "explains the scores" if fit.explains else "explains no more than chance would"
     chance = "" if fit.chance is None else f", p {fit.chance:.3f}"
-    print(
+    print_note(
         f"regression: {fit.name}; leave-one-out CV error {fit.error:.4g}, of the mean {fit.baseline_error:.4g}"
-        f"{chance}: {found}"
+        f"{chance}: {found}",
+        sys.stdout,
     )
     rows = [
         (
@@ -272,7 +273,7 @@ def _print_ranking(ranking: Ranking, metric: str) -> None:
         for proposal in ranking.proposals
     ]
     print_table("proposed", (*ranking.clusters, "expected", "90% interval"), rows, sys.stdout)
-    print(_agreement(ranking))
+    print_note(_agreement(ranking), sys.stdout)
     for comparison in ranking.against_baseline:
         _print_against_baseline(comparison, metric)
 

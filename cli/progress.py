@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sft_toolkit.choices import ProgressMode
+from sft_toolkit.visible import visible
 
 if TYPE_CHECKING:
     from sft_toolkit.running.meter import Meter
@@ -78,7 +79,11 @@ class ProgressLine(NoProgress):
     def _draw(self) -> None:
         text = self._text(_columns() - 1 if self._renewed else None)
         try:
-            print(f"{_ERASE}{text}" if self._renewed else text, end="" if self._renewed else "\n", file=sys.stderr)
+            print(
+                f"{_ERASE}{visible(text)}" if self._renewed else visible(text),
+                end="" if self._renewed else "\n",
+                file=sys.stderr,
+            )
             sys.stderr.flush()
         except (OSError, ValueError):  # nobody reads it any more
             self._closed.set()

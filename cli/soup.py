@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.console import print_json, print_table, print_warning
+from sft_toolkit.cli.console import print_json, print_note, print_table, print_warning
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.model_options import (
     Dtype,
@@ -97,7 +96,7 @@ def _tell(recipe: Recipe, output: Path, manner: str, metric: str) -> None:
         print_table(f"soup -> {output}", ("tensors", "count"), sorted(actions.items()))
         for folder in dict.fromkeys(origins.values()):
             names = ", ".join(name for name, origin in origins.items() if origin == folder)
-            print(f"from {folder}: {names}", file=sys.stderr)
+            print_note(f"from {folder}: {names}")
 
 
 def _row(step: Mapping[str, Any]) -> tuple[str, float, str]:

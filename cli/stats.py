@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.console import print_table, print_warning
+from sft_toolkit.cli.console import print_note, print_table, print_warning
 from sft_toolkit.cli.options import Force, reading_command
 from sft_toolkit.cli.progress import clear_progress
 from sft_toolkit.errors import UsageError
@@ -83,7 +83,7 @@ def _print_tables(found: Statistics) -> None:
     header = ["data set", *(name.replace("_", " ") for name in sizes)]
     _print("data sets", header, [[row["dataset"], *(row.get(name) for name in sizes)] for row in rows])
     if found.packed:
-        print(f"{found.packed['sequences']:,} sequences")
+        print_note(f"{found.packed['sequences']:,} sequences", sys.stdout)
     if found.records:
         _print_reasoning(found.unit, rows)
     for name, title in (("efforts", "exchanges by effort"), ("document_efforts", "documents by effort")):

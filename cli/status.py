@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sft_toolkit.cli.console import print_table
+from sft_toolkit.cli.console import print_note, print_table
 from sft_toolkit.cli.guard import guarded
 from sft_toolkit.cli.options import Debug
 from sft_toolkit.errors import TryAgain
@@ -36,7 +36,7 @@ def status(
         if json:
             print(encode_text(folder.to_json()))
         else:
-            print(_line(folder))
+            print_note(_line(folder), sys.stdout)
             if rows := _rows(folder):
                 print_table("who has worked on it", ("task", "state", "host", "process", "error"), rows, sys.stdout)
     unfinished = [folder for folder in found if not folder.whole]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import jinja2
 
 from sft_toolkit.reporting.view import Piece, View
-from sft_toolkit.reporting.visible import one_line, visible
+from sft_toolkit.visible import one_line, visible
 
 _PAGE = """\
 <!doctype html>

@@ -13,9 +13,9 @@ from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.formats.dialects import find_calls
 from sft_toolkit.json_text import encode_text
 from sft_toolkit.reporting.view import Piece, Section, Standing, View, token_facts, token_pieces, token_remark
-from sft_toolkit.reporting.visible import one_line
 from sft_toolkit.stage import Outcome
 from sft_toolkit.stages.documents import DocumentRules
+from sft_toolkit.visible import one_line
 
 if TYPE_CHECKING:
     from sft_toolkit.chat import Renderer

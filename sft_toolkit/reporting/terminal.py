@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from sft_toolkit.reporting.view import Piece, Section, View
-from sft_toolkit.reporting.visible import one_line, visible
+from sft_toolkit.visible import one_line, visible
 
 OPEN, CLOSE = "⟦", "⟧"
 _BETWEEN_TOKENS = "│"

@@ -16,6 +16,7 @@ from sft_toolkit.shards.writer import require_checksum
 
 MANIFEST = "manifest.json"
 PROGRESS = ".progress"
+_LONGEST_NAME = 255  # bytes, of every file system that is common
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -106,7 +107,9 @@ class _Stated(msgspec.Struct):
 
 def is_plain_name(name: Any) -> bool:
     """True for the name of a file in a folder: no part of a path, and nothing that leads out of it."""
-    return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+    if not isinstance(name, str) or name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
+        return False
+    return len(name.encode(errors="replace")) <= _LONGEST_NAME
 
 
 def _no_manifest(path: Path, fault: Any) -> ToolkitError:

@@ -13,6 +13,7 @@ from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode_text
 from sft_toolkit.shards.atomic import write_text
 from sft_toolkit.training.options import TrainOptions
+from sft_toolkit.visible import visible
 
 METRICS = "metrics.jsonl"
 _SECONDS_BETWEEN_LINES = 10.0
@@ -100,7 +101,12 @@ class Line:
         )
 
     def _print(self, text: str, lasting: bool) -> None:
-        print(f"\r\033[K{text}" if self._live else text, end="\n" if lasting else "", file=sys.stderr, flush=True)
+        print(
+            f"\r\033[K{visible(text)}" if self._live else visible(text),
+            end="\n" if lasting else "",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _of_sets(row: Row) -> str:

@@ -35,10 +35,11 @@ from sft_toolkit.training.reports import Report, open_reports
 from sft_toolkit.training.sequences import PackedFolder
 from sft_toolkit.training.trainer import Trainer
 from sft_toolkit.training.training_folder import PINS, RunFolder, pins_of
+from sft_toolkit.visible import visible
 
 
 def _print_warning(text: str) -> None:
-    print(f"warning: {text}", file=sys.stderr)
+    print(visible(f"warning: {text}"), file=sys.stderr)
 
 
 def _ignore(text: str) -> None:
@@ -79,7 +80,7 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
             checked = first_documents(PackedFolder(next(iter(options.validation.values()), options.packed)))
         export(model, config, options.source, folder.model, ranks, checked, bf16=options.recipe.bf16)
         if ranks.leads and not options.quiet:
-            print(f"model -> {folder.model}", file=sys.stderr)
+            print(visible(f"model -> {folder.model}"), file=sys.stderr)
 
 
 def wants_check(options: TrainOptions, model: PackedModel) -> bool:
@@ -128,7 +129,7 @@ def _train(
     require_work_for_all(reader.packed, ranks.readers)
     planned_ranks, done = _beginning(ranks, folder, options.resume)
     if ranks.leads and not options.quiet and recipe.order == AUTO:
-        print(f"order {order_choice(recipe, reader.packed, planned_ranks)}", file=sys.stderr)
+        print(visible(f"order {order_choice(recipe, reader.packed, planned_ranks)}"), file=sys.stderr)
     plan = plan_of(recipe, reader.packed, planned_ranks)
     read = extension.steps_read(folder.pins, planned_ranks) if extension else 0
     order = Order(plan, ranks.readers, whole=recipe.drop_last, first=read)

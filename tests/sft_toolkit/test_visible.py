@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sft_toolkit.reporting.visible import one_line, visible
+from sft_toolkit.visible import one_line, visible
 
 
 def test_control_characters_become_their_pictures() -> None:
