@@ -76,6 +76,13 @@ def train(
         float, _recipe("Max grad norm: gradients are clipped to it.", names=("--max-grad-norm", "--clip"))
     ] = 1.0,
     drop_last: Annotated[bool, _recipe("Leave out the last step of an epoch where it lacks sequences.")] = False,
+    lora_rank: Annotated[int, _recipe("Train low-rank adapters (LoRA) of this rank alone; 0: all weights.", min=0)] = 0,
+    lora_alpha: Annotated[float, _recipe("Adapters are scaled by alpha / rank.")] = 32.0,
+    lora_targets: Annotated[
+        list[str] | None,
+        _recipe("Layers with an adapter, by the end of their name; by default all linear ones. Repeatable."),
+    ] = None,
+    adapter_only: Annotated[bool, _recipe("Export the adapter, not a merged model.")] = False,
     extend: Annotated[
         Path | None,
         _recipe("A run, or one of its checkpoints, whose weights and optimizer states this run begins with."),
@@ -143,6 +150,9 @@ def train(
             weight_decay=weight_decay,
             max_grad_norm=max_grad_norm,
             drop_last=drop_last,
+            lora_rank=lora_rank,
+            lora_alpha=lora_alpha,
+            lora_targets=tuple(lora_targets or ("all-linear",)),
             bf16=bool(bf16),
         ),
         activation_checkpointing=activation_checkpointing,
@@ -156,6 +166,7 @@ def train(
         reports=tuple(report or ()),
         checksums=checksums,
         check_export=check_export,
+        adapter_only=adapter_only,
         resume=resume,
         extend=extend,
         weights_only=weights_only,

@@ -82,10 +82,10 @@ def _attention(
         raise UsageError(f"`context` {ranks}: does not divide the model's {heads} attention heads")
     repeats = lcm(groups, ranks) // groups if heads % lcm(groups, ranks) == 0 else heads // groups
     key, value = (states.repeat_interleave(repeats, dim=1) for states in (key, value))
-    whole = (_tokens_for_heads(states, group) for states in (query, key, value))
+    query, key, value = (_tokens_for_heads(states, group) for states in (query, key, value))
     if s_aux is not None:
         s_aux = s_aux.chunk(ranks)[rank]
-    found, _ = document_attention(module, *whole, attention_mask, s_aux=s_aux, **features)
+    found, _ = document_attention(module, query, key, value, attention_mask, s_aux=s_aux, **features)
     return _heads_for_tokens(found, group), None
 
 

@@ -11,6 +11,7 @@ from sft_toolkit.errors import UsageError
 from sft_toolkit.packers.balance import balance_of
 from sft_toolkit.training.flops import Flops
 from sft_toolkit.training.isolation import expected_fault, require_no_dropout
+from sft_toolkit.training.lora import add_adapters
 from sft_toolkit.training.loss import LOGITS_PER_CHUNK
 from sft_toolkit.training.model import empty_model, layers_of, read_config, text_config
 from sft_toolkit.training.options import TrainOptions
@@ -19,8 +20,8 @@ from sft_toolkit.training.sequences import PackedFolder
 from sft_toolkit.training.shapes import head_width, option, size
 from sft_toolkit.training.train import order_of, plan_of, require_work_for_all
 
-_STATE_BYTES = 4 + 4 + 8
-"""Weight, gradient and AdamW's two averages of one parameter, float32."""
+_WEIGHT_BYTES, _LEARNING_BYTES = 4, 4 + 8
+"""Of a parameter in float32, and of the gradient and AdamW's two averages of one that is trained."""
 
 
 _SHOWN = 3
@@ -76,6 +77,8 @@ def estimate(options: TrainOptions, ranks: int) -> Estimate:
     require_work_for_all(packed, readers)
     model = empty_model(config, attention=None)
     flops = Flops.of(model)
+    if recipe.lora_rank:
+        add_adapters(model, recipe)
     work = flops.of_sequences(packed)
     order = order_of(recipe, packed, readers)
     plan = plan_of(replace(recipe, order=order), packed, readers)
@@ -118,11 +121,12 @@ def memory_of(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Mem
     layers = layers_of(model)
     layer = sum(parameter.numel() for parameter in layers[0].parameters())
     parameters = sum(parameter.numel() for parameter in model.parameters())
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     head = model.get_output_embeddings().weight.numel()
     within = tokens * _activations_per_token(config) * width
     kept = tokens * config.hidden_size * width
     return Memory(
-        states=_STATE_BYTES * parameters / ranks,
+        states=(_WEIGHT_BYTES * parameters + _LEARNING_BYTES * trained) / ranks,
         gathered=(parameters - len(layers) * layer + 2 * layer) * width,
         activations=len(layers) * kept + within if options.activation_checkpointing else len(layers) * within,
         head=4 * head + min(LOGITS_PER_CHUNK, tokens * config.vocab_size) * (4 + width),

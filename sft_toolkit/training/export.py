@@ -18,8 +18,9 @@ from sft_toolkit.training.batch import Batch
 from sft_toolkit.training.carried import carry_over
 from sft_toolkit.training.context import loss_of_parts
 from sft_toolkit.training.export_check import require_same_loss
+from sft_toolkit.training.lora import merged, save_adapter
 from sft_toolkit.training.model import PackedModel, empty_model, located, without_gradients
-from sft_toolkit.training.options import ModelSource
+from sft_toolkit.training.options import ModelSource, TrainOptions
 from sft_toolkit.training.processes import Ranks
 from sft_toolkit.training.sequences import PackedSequence
 
@@ -29,38 +30,34 @@ _GENERATION = "generation_config.json"
 def export(
     model: PackedModel,
     config: PreTrainedConfig,
-    source: ModelSource,
+    options: TrainOptions,
     folder: Path,
     ranks: Ranks,
     checked: PackedSequence | None = None,
-    *,
-    bf16: bool = False,
 ) -> None:
     """Write the model in the types that its checkpoint had, and read it back; collective.
 
     The folder appears when it is whole, every tensor was found to be equal, bit for bit, and plain transformers has the
-    trained model's loss on `checked`. bf16: it computes in bfloat16. Raises ToolkitError.
+    trained model's loss on `checked`. Of a model with adapters the merged weights are written, or the adapter alone.
+    Raises ToolkitError.
     """
     batch = Batch.of(checked, ranks.device) if checked is not None else None
     loss = _mean_loss(model, batch, ranks) if batch else 0.0
     gathered = get_model_state_dict(model.causal_lm, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
     if not ranks.leads:
         return
-    dtype = (config.dtype if source.checkpoint else None) or torch.float32
-    # some tensors of some models are float32 in a bfloat16 checkpoint
-    blank = empty_model(config, dtype, attention=None)
-    weights = {name: gathered[name].to(tensor.dtype) for name, tensor in blank.state_dict().items()}
+    dtype = (config.dtype if options.source.checkpoint else None) or torch.float32
     partial = folder.with_name(f"{folder.name}.partial")
     for leftover in (partial, folder):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
-        blank.save_pretrained(partial, state_dict=weights)
-        if model.unread:
-            carry_over(source.path, partial, model.unread)
-        _save_side_files(source, partial)
-        _require_equal(partial, weights, dtype)
+        if options.adapter_only:
+            save_adapter(gathered, options.recipe, options.source.path, partial)
+            _save_side_files(options.source, partial, of_model=False)
+        else:
+            _save_model(model, gathered, config, options, partial, dtype)
         if batch:
-            require_same_loss(partial, batch, loss, dtype, bf16=bf16)
+            require_same_loss(partial, batch, loss, dtype, bf16=options.recipe.bf16)
         partial.rename(folder)
     except (OSError, SafetensorError) as fault:
         shutil.rmtree(partial, ignore_errors=True)
@@ -70,12 +67,32 @@ def export(
         raise
 
 
+def _save_model(
+    model: PackedModel,
+    gathered: dict[str, Tensor],
+    config: PreTrainedConfig,
+    options: TrainOptions,
+    folder: Path,
+    dtype: torch.dtype,
+) -> None:
+    if options.recipe.lora_rank:
+        gathered = merged(gathered, options.recipe)
+    # some tensors of some models are float32 in a bfloat16 checkpoint
+    blank = empty_model(config, dtype, attention=None)
+    weights = {name: gathered[name].to(tensor.dtype) for name, tensor in blank.state_dict().items()}
+    blank.save_pretrained(folder, state_dict=weights)
+    if model.unread:
+        carry_over(options.source.path, folder, model.unread)
+    _save_side_files(options.source, folder)
+    _require_equal(folder, weights, dtype)
+
+
 def _mean_loss(model: PackedModel, batch: Batch, ranks: Ranks) -> float:
     with without_gradients(model):
         return loss_of_parts(model, batch, ranks.sharing).item() / len(batch.targets)
 
 
-def _save_side_files(source: ModelSource, folder: Path) -> None:
+def _save_side_files(source: ModelSource, folder: Path, *, of_model: bool = True) -> None:
     """Tokenizer and chat template, and the checkpoint's own words about its configuration, which did not change."""
     origin = source.tokenizer or source.path
     if origin.suffix == ".gguf":
@@ -84,7 +101,7 @@ def _save_side_files(source: ModelSource, folder: Path) -> None:
         for name in set(side_files(origin)) - {CONFIG}:
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(origin / name, folder / name)
-    for name in (CONFIG, _GENERATION):  # the checkpoint's, whosever tokenizer it is
+    for name in (CONFIG, _GENERATION) if of_model else ():  # the checkpoint's, whosever tokenizer it is
         if source.checkpoint is not None and (own := source.checkpoint / name).is_file():
             shutil.copyfile(own, folder / name)
 

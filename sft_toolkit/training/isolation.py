@@ -171,8 +171,8 @@ def _logits_of_hidden(model: PackedModel, batch: Batch, hidden: Tensor) -> Tenso
 
 def expected_fault(config: PreTrainedConfig) -> str | None:
     """What `packing_fault` will say of a model that is not loaded, as far as its shapes tell; None otherwise."""
-    if fault := interface_fault(config):
-        return fault
+    if reason := interface_fault(config):
+        return reason
     model = PackedModel(empty_model(config).to("meta"))
     batch = probe_batch(model, torch.device("meta"))
 

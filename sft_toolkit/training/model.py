@@ -28,6 +28,7 @@ from sft_toolkit.training.attention import ATTENTION, register_attention
 from sft_toolkit.training.batch import Batch
 from sft_toolkit.training.carried import unread_tensors
 from sft_toolkit.training.head import head_of
+from sft_toolkit.training.lora import add_adapters, with_adapters
 from sft_toolkit.training.loss import summed_cross_entropy
 from sft_toolkit.training.options import ModelSource, TrainOptions
 
@@ -129,6 +130,8 @@ def load_sharded(
     weights, unread = _read_weights(options, config) if mesh.get_rank() == 0 else ({}, [])
     model = _allocated(options, config, mesh, apart=apart)
     model.unread = unread
+    if weights and options.recipe.lora_rank:
+        weights = with_adapters(weights, model.causal_lm.state_dict(), options.recipe.seed)
     complete = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     set_model_state_dict(model.causal_lm, weights, options=complete)
     return model
@@ -197,6 +200,8 @@ def _allocated(options: TrainOptions, config: PreTrainedConfig, mesh: DeviceMesh
     """The model sharded over `mesh`, its parameters without values yet."""
     model = PackedModel(empty_model(config, attention=None if apart else ATTENTION), apart=apart)
     model.causal_lm.tie_weights()
+    if options.recipe.lora_rank:
+        add_adapters(model.causal_lm, options.recipe)
     _shard(model, options, mesh)
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     model.to_empty(device=mesh.device_type)

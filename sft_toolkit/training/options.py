@@ -21,6 +21,8 @@ class Recipe:
     min_learning_rate: what the learning rate falls to; betas, eps: AdamW's
     max_grad_norm: gradients are clipped to it
     drop_last: leave out the last step of an epoch where it lacks sequences
+    lora_rank: of low-rank adapters, 0: all weights are trained; lora_alpha: their scale is lora_alpha / lora_rank;
+    lora_targets: names of the layers that get one, or "all-linear": all linear ones but the head
     weight_decay: of matrices alone; bf16: compute in bfloat16, keep weights and sum gradients in float32
     """
 
@@ -40,6 +42,9 @@ class Recipe:
     weight_decay: float = 0.1
     max_grad_norm: float = 1.0
     drop_last: bool = False
+    lora_rank: int = 0
+    lora_alpha: float = 32.0
+    lora_targets: tuple[str, ...] = ("all-linear",)
     bf16: bool = False
 
     def __post_init__(self) -> None:
@@ -53,6 +58,8 @@ class Recipe:
                 raise UsageError(f"`{name}` {rate}: not above 0")
         if not 0 <= self.min_learning_rate <= self.learning_rate:
             raise UsageError(f"`min_learning_rate` {self.min_learning_rate}: not in 0 … {self.learning_rate}")
+        if self.lora_rank < 0:
+            raise UsageError(f"`lora_rank` {self.lora_rank}: below 0")
         if not self.eps > 0:
             raise UsageError(f"`eps` {self.eps}: not above 0")
         if self.schedule == "wsd" and self.warmup_ratio + self.decay_ratio > 1:
@@ -91,7 +98,7 @@ class TrainOptions:
 
     validation: packed folders that are evaluated, not trained, by name: one without a name, or one for each data set
     reports: "tensorboard", "wandb"; profile: steps that torch's profiler traces
-    context: ranks that share a sequence
+    context: ranks that share a sequence; adapter_only: export the adapter alone, not a merged model
     check_export: evaluate the exported model with plain transformers, None: where it is small
     extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
     """
@@ -111,11 +118,14 @@ class TrainOptions:
     profile: int = 0
     checksums: bool = True
     check_export: bool | None = None
+    adapter_only: bool = False
     resume: bool = False
     extend: Path | None = None
     weights_only: bool = False
     quiet: bool = False
 
     def __post_init__(self) -> None:
+        if self.adapter_only and not (self.recipe.lora_rank and self.source.checkpoint):
+            raise UsageError("`adapter_only` exports what `lora_rank` trains beside a `model`")
         if self.weights_only and self.extend is None:
             raise UsageError("`weights_only` says what of an earlier run is taken", "name it with `extend`")

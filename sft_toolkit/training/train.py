@@ -78,7 +78,7 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
         checked = None
         if wants_check(options, model):
             checked = first_documents(PackedFolder(next(iter(options.validation.values()), options.packed)))
-        export(model, config, options.source, folder.model, ranks, checked, bf16=options.recipe.bf16)
+        export(model, config, options, folder.model, ranks, checked)
         if ranks.leads and not options.quiet:
             print(visible(f"model -> {folder.model}"), file=sys.stderr)
 

@@ -184,7 +184,7 @@ class Trainer:
 
 
 def _adamw(model: PackedModel, recipe: Recipe) -> AdamW:
-    parameters = list(model.parameters())
+    parameters = [one for one in model.parameters() if one.requires_grad]
     groups = [
         {"params": [one for one in parameters if one.ndim >= 2], "weight_decay": recipe.weight_decay},
         {"params": [one for one in parameters if one.ndim < 2], "weight_decay": 0.0},
