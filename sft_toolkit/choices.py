@@ -40,7 +40,7 @@ Prefill = Literal[
 ]
 AnswerForm = Literal["tools", "json", "text"]
 Mismatch = Literal["strip", "quarantine"]
-ClassifierKind = Literal["linear", "fasttext"]
+ClassifierKind = Literal["linear", "ordinal", "fasttext"]
 OrderName = Literal["auto", "window", "sorted-buffer", "within-step", "random"]
 Schedule = Literal["cosine", "linear", "wsd"]
 SurrogateKind = Literal["auto", "ridge", "lightgbm"]

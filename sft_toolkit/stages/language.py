@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from sft_toolkit.choices import Policy
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import UsageError
+from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.labelers.identifier import accepted_labels
 from sft_toolkit.labelers.language import Consistency, judge_language
 from sft_toolkit.labelers.translation_artefacts import find_artefacts
@@ -69,11 +69,14 @@ class LanguageStage(Stage):
 
 
 def require_language(language: str) -> None:
-    """Raise UsageError for a language that is not supported."""
+    """Raise UsageError for a language that is not supported, ToolkitError where the model of languages is missing."""
     try:
         accepted_labels(language)
     except ValueError as fault:
         raise UsageError(f"`language` {fault}") from fault
+    except FileNotFoundError as fault:
+        problem, _, remedy = str(fault).partition("; ")
+        raise ToolkitError(problem, remedy) from fault
 
 
 def verdict_record(reasoning: str, language: str, prompt: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_labels_are_collected_fitted_and_applied(run_cli: RunCli, labelled: Path
     assert all(0 < row["difficulty_confidence"] <= 1 for row in rows)
 
 
-@pytest.mark.parametrize("student", ["linear", "fasttext"])
+@pytest.mark.parametrize("student", ["ordinal", "fasttext"])
 def test_workers_and_blocks_change_neither_the_student_nor_its_labels(
     run_cli: RunCli, labelled: Path, tmp_path: Path, student: str
 ) -> None:
@@ -174,7 +174,7 @@ def test_replies_that_name_no_level_leave_the_record_out_and_are_counted(
         (
             ["fit", "in.jsonl", "-o", "g", "--student", "bert"],
             2,
-            "--student: 'bert' is not one of 'linear', 'fasttext'",
+            "--student: 'bert' is not one of 'linear', 'ordinal', 'fasttext'",
         ),
         (["fit", "in.jsonl", "-o", "in.jsonl"], 2, "in.jsonl: is a file; choose another folder"),
         (["apply", "in.jsonl", "--model", "nowhere"], 1, "kolibri-sft grade fit writes it"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from sft_toolkit.labelers import bag_of_ngrams
+from sft_toolkit.labelers import fasttext_student, ordinal
 from sft_toolkit.labelers.difficulty import STUDENTS, features, prompts_of, stacked
 from sft_toolkit.labelers.prompt_features import BUCKETS, MOST_CHARACTERS, SURFACE, ngrams, shortened, surface
 
@@ -145,32 +147,41 @@ def test_stacked_parts_are_the_prompts_in_order() -> None:
     assert (whole[rows].surface == whole.surface[rows]).all()
 
 
-def reference_epoch(grams, labels, order, vectors, output, step, steps) -> None:
-    """One epoch of fastText's softmax, written with matrices in float64."""
-    shares = grams / grams.sum(axis=1, keepdims=True)
-    for done, row in enumerate(order):
-        rate = bag_of_ngrams.RATE * (1 - (step + done) / steps)
-        hidden = shares[row] @ vectors
-        scores = output @ hidden
-        chances = np.exp(scores - scores.max())
-        chances /= chances.sum()
-        pull = rate * (np.eye(len(output))[labels[row]] - chances)
-        back = pull @ output
-        output += np.outer(pull, hidden)
-        vectors += np.outer(shares[row], back)
+def test_the_fasttext_student_is_what_fasttext_trains_on_the_same_lines(tmp_path: Path) -> None:
+    import fasttext
+
+    texts = ["Add 1_2, __label__9 and 3!", "Prove that √2 is irrational.", "Add 4", "Prove it."] * 5
+    levels = np.array([0, 2, 0, 2] * 5)
+    model = fasttext_student.train(texts, levels)
+    lines = ["add 1 _ 2 , _ _ label _ _ 9 and 3 !", "prove that √ 2 is irrational .", "add 4", "prove it ."] * 5
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"__label__{level} {line}\n" for level, line in zip(levels, lines, strict=True)))
+    reference = fasttext.train_supervised(str(path), **fasttext_student.SETTINGS)
+    given = fasttext_student.probabilities(model, texts[:4], 3)
+    for line, row in zip(lines, given, strict=False):
+        expected = dict(zip(*reference.predict(line, k=-1, threshold=-1.0), strict=True))
+        assert row == pytest.approx([expected["__label__0"], 0, expected["__label__2"]], abs=1e-4)
 
 
-def test_training_is_fasttexts_gradient_descent() -> None:
-    rng = np.random.default_rng(4)
-    dense = rng.poisson(0.4, (30, 12)) + np.eye(30, 12)
-    labels = rng.integers(0, 3, 30)
-    vectors, output = bag_of_ngrams.train(sparse.csr_matrix(dense.astype(np.float32)), labels, 3, seed=7)
-    generator = np.random.Generator(np.random.PCG64(7))
-    width, epochs = bag_of_ngrams.WIDTH, bag_of_ngrams.EPOCHS
-    expected = generator.uniform(-1 / width, 1 / width, (12, width)).astype(np.float32).astype(np.float64)
-    expected_output = np.zeros((3, width))
-    for epoch in range(epochs):
-        order = generator.permutation(30)
-        reference_epoch(dense, labels, order, expected, expected_output, epoch * 30, epochs * 30)
-    assert vectors == pytest.approx(expected, abs=1e-4)
-    assert output == pytest.approx(expected_output, abs=1e-4)
+def test_proportional_odds_worked_by_hand_and_by_differences() -> None:
+    assert ordinal.probabilities(np.array([0.0]), np.array([-np.log(3), np.log(3)])) == pytest.approx(
+        np.array([[0.25, 0.5, 0.25]])
+    )
+    rng = np.random.default_rng(0)
+    columns, levels = sparse.csr_matrix(rng.normal(size=(40, 3))), np.arange(40) % 4
+    free = rng.normal(size=6)
+    _, slope = ordinal._loss(free, columns, levels, 4, 1.0)
+    step = 1e-6 * np.eye(6)
+    by_differences = [
+        (ordinal._loss(free + d, columns, levels, 4, 1.0)[0] - ordinal._loss(free - d, columns, levels, 4, 1.0)[0])
+        / 2e-6
+        for d in step
+    ]
+    assert slope == pytest.approx(by_differences, rel=1e-4)
+
+
+def test_thresholds_without_columns_are_the_log_odds_of_the_shares() -> None:
+    levels = np.array([0] * 2 + [1] * 4 + [2] * 4)
+    slope, thresholds = ordinal.fit(sparse.csr_matrix(np.zeros((10, 1))), levels, 3, 1.0, 200)
+    assert slope == pytest.approx([0])
+    assert thresholds == pytest.approx([np.log(0.2 / 0.8), np.log(0.6 / 0.4)], abs=1e-3)

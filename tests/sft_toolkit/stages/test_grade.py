@@ -184,7 +184,7 @@ def test_too_few_labels_or_one_level_are_refused(tmp_path: Path) -> None:
         fit_grader("linear", LabelColumn("nothing", DEFAULT_LEVELS), 0, run_of(path))
 
 
-@pytest.mark.parametrize("student", ["linear", "fasttext"])
+@pytest.mark.parametrize("student", ["linear", "ordinal", "fasttext"])
 def test_a_folder_holds_no_pickle_and_comes_back_bit_for_bit(tmp_path: Path, student: str) -> None:
     grader, report, _ = fit_grader(student, COLUMN, 0, run_of(sums(tmp_path / "in.jsonl", 60)))
     grader.write(tmp_path / "g")
@@ -207,7 +207,7 @@ def test_a_folder_that_is_none_or_was_changed_is_refused(tmp_path: Path) -> None
     with pytest.raises(ToolkitError, match=r"not the file that grader.json describes"):
         read_grader(tmp_path / "g")
     arrays.write_bytes(whole)
-    description.write_text(description.read_text().replace('"features": 2', '"features": 99'))
+    description.write_text(description.read_text().replace('"features": 3', '"features": 99'))
     with pytest.raises(ToolkitError, match="fitted on other features"):
         read_grader(tmp_path / "g")
     description.write_text("{}")
