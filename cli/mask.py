@@ -44,9 +44,17 @@ def mask(
         bool, typer.Option("--allow-extra-arguments", help="Accept arguments that a schema does not declare.")
     ] = False,
     loops: LoopPolicy = None,
+    shortcuts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML rules on calls that fetch an answer, or `packaged`. Repeatable. Each notes, masks or rejects.",
+        ),
+    ] = None,
 ) -> None:
     """Take wrong tool calls out of the loss: unknown tools, invalid arguments, repeats of a failed call."""
     from sft_toolkit.stages.mask import MaskStage
+    from sft_toolkit.stages.shortcuts import read_rules
 
     stage = MaskStage(
         repeats=repeats,
@@ -56,5 +64,6 @@ def mask(
         known_tools=tuple(known_tool or ()),
         allow_extra_arguments=allow_extra_arguments,
         loops=loops,
+        shortcuts=tuple(rule for file in shortcuts or () for rule in read_rules(file)),
     )
     execute(stage, run)

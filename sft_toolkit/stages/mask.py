@@ -11,6 +11,7 @@ from sft_toolkit.choices import Policy, RepeatRule
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.stages.loops import note_loops, reject_loops
+from sft_toolkit.stages.shortcuts import SHORTCUT, ShortcutRule, note_shortcuts
 from sft_toolkit.tool_calls.judge import Judge
 from sft_toolkit.tool_calls.results import compile_patterns
 
@@ -19,7 +20,8 @@ from sft_toolkit.tool_calls.results import compile_patterns
 class MaskStage(Stage):
     """Sets `weight` 0, `mask_reason` and `mask_detail` on assistant turns with a bad call; no weight is ever raised.
 
-    With `loops`, text that repeats itself is noted, or its record rejected. Raises UsageError where a pattern is not a
+    With `loops`, text that repeats itself is noted, or its record rejected; `shortcuts` are rules on calls that fetch
+    an answer, each with its own action. Raises UsageError where a pattern is not a
     regular expression.
     """
 
@@ -30,6 +32,7 @@ class MaskStage(Stage):
     known_tools: tuple[str, ...] = ()
     allow_extra_arguments: bool = False
     loops: Policy | None = None
+    shortcuts: tuple[ShortcutRule, ...] = ()
 
     name: ClassVar[str] = "mask"
 
@@ -50,7 +53,15 @@ class MaskStage(Stage):
 
     def process(self, batch: list[Conversation], outcome: Outcome) -> Iterator[Conversation]:
         masked = self.each(batch, outcome, partial(self._mask, outcome))
-        yield from reject_loops(masked, outcome, self.loops)
+        yield from reject_loops(self._without_shortcuts(masked, outcome), outcome, self.loops)
+
+    def _without_shortcuts(self, masked: Iterator[Conversation], outcome: Outcome) -> Iterator[Conversation]:
+        for conversation in masked:
+            rejecting = note_shortcuts(conversation, self.shortcuts, outcome) if self.shortcuts else []
+            if rejecting:
+                outcome.drop(conversation, SHORTCUT, ", ".join(rejecting), partner=())
+            else:
+                yield conversation
 
     def _mask(self, outcome: Outcome, conversation: Conversation) -> Conversation:
         judgement = self._judge.judge(conversation)
