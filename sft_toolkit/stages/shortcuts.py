@@ -24,7 +24,7 @@ _PATTERNS = ("tool", "arguments", "result")
 
 @dataclass(frozen=True)
 class ShortcutRule:
-    """`tool`, `arguments`, `result`: patterns, "" for any; all must be found. Raises UsageError for one that is none."""
+    """`tool`, `arguments`, `result`: patterns, "" for any; all must be found. Raises UsageError for a bad one."""
 
     name: str
     tool: str = ""
