@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 
@@ -61,6 +61,13 @@ def flag_of(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper())
     return str(max(parameter.opts, key=len))
+
+
+def choices_of(parameter: Any) -> tuple[str, ...]:
+    """The values of a parameter that has a fixed choice, else none."""
+    annotation = parameter.type_descriptor.annotation
+    literals = [kind for kind in (annotation, *get_args(annotation)) if get_origin(kind) is Literal]
+    return get_args(literals[0]) if literals else ()
 
 
 def value_source(parameter: Any, context: typer.Context) -> str:

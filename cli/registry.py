@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_RECORDS, _TEACHERS, _SEQUENCES, _MODELS = "Records", "Teachers", "Sequences", "Models"
+_RECORDS, _TEACHERS, _SEQUENCES, _MODELS, _SHELL = "Records", "Teachers", "Sequences", "Models", "Shell"
 
 
 class Entry(NamedTuple):
@@ -83,4 +83,5 @@ COMMANDS = {
         _MODELS,
     ),
     "mergemix": Entry("mergemix", "app", "Rank data mixtures by merged specialists.", _MODELS),
+    "completion": Entry("completion", "completion", "Print what makes TAB complete in bash, zsh or fish.", _SHELL),
 }

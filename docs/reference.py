@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import typer
 
+from sft_toolkit.cli.flags import choices_of
 from sft_toolkit.cli.main import build_app
 from sft_toolkit.cli.options import SHARED_PANEL
 from sft_toolkit.cli.registry import COMMANDS
@@ -73,15 +74,9 @@ def default(option: Any) -> str:
     return "" if option.default is False or option.default in (None, "", (), []) else f"`{option.default}`"
 
 
-def _choices(option: Any) -> tuple[str, ...]:
-    annotation = option.type_descriptor.annotation
-    literals = [kind for kind in (annotation, *get_args(annotation)) if get_origin(kind) is Literal]
-    return get_args(literals[0]) if literals else ()
-
-
 def text(option: Any) -> str:
     """What help says, after the values of a choice."""
-    choices = ", ".join(f"`{choice}`" for choice in _choices(option))
+    choices = ", ".join(f"`{choice}`" for choice in choices_of(option))
     said = " ".join((option.help or "").split()).replace("|", "\\|")
     return f"{choices}. {said}" if choices else said
 

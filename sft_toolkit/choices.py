@@ -45,6 +45,7 @@ OrderName = Literal["auto", "window", "sorted-buffer", "within-step", "random"]
 Schedule = Literal["cosine", "linear", "wsd"]
 SurrogateKind = Literal["auto", "ridge", "lightgbm"]
 Dtype = Literal["BF16", "F16", "F32", "F64"]
+Shell = Literal["bash", "zsh", "fish"]
 Report = Literal["tensorboard", "wandb"]
 
 
