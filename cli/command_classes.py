@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sft_toolkit.cli.console import print_error
+from sft_toolkit.cli.examples import EXAMPLES
 from sft_toolkit.cli.flags import RUNNING, flag_of, value_source
 from sft_toolkit.cli.settings import check_environment
 from sft_toolkit.cli.written_paths import check_written_paths
@@ -51,6 +52,12 @@ class SectionedCommand(TyperCommand):
                 panel = getattr(parameter, "rich_help_panel", None) or default
                 sections.setdefault(panel, []).append(record)
         _write(formatter, sections)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Lines to copy, unwrapped."""
+        with formatter.section("Examples"):
+            for line in EXAMPLES.get(ctx.command_path.partition(" ")[2], ()):
+                formatter.write(f"  {line}\n")
 
 
 class SectionedGroup(TyperGroup):

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from sft_toolkit.cli.examples import EXAMPLES
 from sft_toolkit.cli.flags import choices_of
 from sft_toolkit.cli.main import build_app
 from sft_toolkit.cli.options import SHARED_PANEL
@@ -44,7 +45,8 @@ def leaves(path: str, command: Any) -> list[tuple[str, Any]]:
 
 def section(path: str, command: Any) -> str:
     own = [option for option in command.params if getattr(option, "rich_help_panel", None) != SHARED_PANEL]
-    return f"## {path}\n\n{command.help}\n\n{table(own)}{of_shared(command)}"
+    examples = "\n".join(EXAMPLES[path])
+    return f"## {path}\n\n{command.help}\n\n```sh\n{examples}\n```\n\n{table(own)}{of_shared(command)}"
 
 
 def of_shared(command: Any) -> str:
