@@ -17,6 +17,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "score": ("kolibri-sft score attempts.jsonl --answer-key solution --verifier number -o scored/",),
     "select": ("kolibri-sft select scored/ --per-prompt 1 --prefer shortest -o chosen/",),
     "dedup": ("kolibri-sft dedup answered/ --by prompt --keep longest -o unique/",),
+    "decontaminate": ("kolibri-sft decontaminate answered/ --against benchmark.jsonl --field question -o clean/",),
     "effort label": ("kolibri-sft effort label masked/ --tokenizer tokenizer/ -o labelled/",),
     "effort fit": ("kolibri-sft effort fit masked/ --tokenizer tokenizer/ -o edges.json",),
     "effort apply": ("kolibri-sft effort apply masked/ --edges edges.json --tokenizer tokenizer/ -o by_edges/",),

@@ -45,7 +45,7 @@ def leaves(path: str, command: Any) -> list[tuple[str, Any]]:
 
 def section(path: str, command: Any) -> str:
     own = [option for option in command.params if getattr(option, "rich_help_panel", None) != SHARED_PANEL]
-    examples = "\n".join(EXAMPLES[path])
+    examples = "\n".join(EXAMPLES.get(path, ()))
     return f"## {path}\n\n{command.help}\n\n```sh\n{examples}\n```\n\n{table(own)}{of_shared(command)}"
 
 

@@ -36,6 +36,9 @@ def run_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     (tmp_path / "mixture.toml").write_text("[datasets.school_maths]\nepochs = 1\n[datasets.bakery_tools]\nepochs = 1\n")
     rows = [{"question": f"Wie viel ist {n} mal {n}?", "answer": f"Das ist {n * n}."} for n in range(40)]
     write(tmp_path / "questions.jsonl", rows)
+    write(
+        tmp_path / "benchmark.jsonl", [{"id": "b1", "question": "Wie weit ist es vom Bahnhof bis zum alten Rathaus?"}]
+    )
     levels = ("easy", "medium", "hard")
     prompts = [
         {
