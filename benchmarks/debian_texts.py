@@ -18,8 +18,8 @@ _MACRO_OF_PARAGRAPHS = re.compile(r"\.(?:PP|P|LP|TP|IP|SH|SS|Pp|It|Sh|Ss|RS|RE|H
 _FONT_OF_CODE = re.compile(r"\\f(?:B|I|CW|\(CW|\[CW\]|\(CB)([^\\]*?)\\f(?:R|P|\[\]|\[R\])")
 _ESCAPES = re.compile(r"\\f(?:\[[^\]]*\]|\(..|.)|\\[&/,|^)%]|\\s[-+]?\d|\\\(..|\\\[[^\]]*\]")
 _NO_TEXT = re.compile(r"(?s)<(pre|script|style|head)\b.*?</\1>")
-_CODE = re.compile(r"(?s)<(code|tt|kbd|samp)\b[^>]*>(.*?)</\1>")
-_PARAGRAPH = re.compile(r"(?s)<(p|dd|li)\b[^>]*>(.*?)</\1>")
+_CODE = re.compile(r"(?s)<(code|tt|kbd|samp|cmd|literal|programlisting|screen)\b[^>]*>(.*?)</\1>")
+_PARAGRAPH = re.compile(r"(?s)<(p|dd|li|para)\b[^>]*>(.*?)</\1>")
 _TAG = re.compile(r"(?s)<[^>]+>")
 _SENTENCE_END = re.compile(r"[.!?:]$")
 
@@ -39,7 +39,7 @@ def manual_pages(root: Path, language: str) -> Iterator[str]:
 
 
 def html_pages(root: Path, folder: str, ending: str = ".html") -> Iterator[str]:
-    """The paragraphs and points of lists of HTML pages below a folder that are sentences, of six words or more."""
+    """The paragraphs and points of lists of HTML, Mallard or DocBook pages below a folder: sentences of six words."""
     for path in sorted((root / folder).rglob(f"*{ending}")):
         for _, inner in _PARAGRAPH.findall(_NO_TEXT.sub("", _read(path))):
             quoted = _CODE.sub(lambda code: f"`{_TAG.sub('', code[2])}`", inner)

@@ -84,6 +84,9 @@ def evidence(words: list[str], own: str) -> Evidence:
     lower = {word.lower() for word in words if len(word) > 1 or word.islower() or word == "I"}
     elided = {_APOSTROPHE.split(word)[0] for word in lower if _APOSTROPHE.search(word)}
     uncapitalised = [word for word in words if word[0].islower() and not word.isascii()]
+    lower &= _of_any_list()
+    if not lower and not elided and not uncapitalised:
+        return Evidence(next(other for other in LISTED if other != own), 0, 0)
     found = []
     for other in LISTED:
         if other != own:
@@ -225,6 +228,11 @@ class _Reading:
         lower = {word.lower() for word in self.words}
         telling = function_words(self.found.language) - function_words(self.own) - _IN_NAMES
         return self.other >= 2 and not telling.isdisjoint(lower)
+
+
+@cache
+def _of_any_list() -> frozenset[str]:
+    return frozenset().union(*map(function_words, LISTED))
 
 
 def _count(lower: set[str], elided: set[str], language: str, against: str) -> int:

@@ -105,8 +105,11 @@ def foreign_runs(plain: str, whole: list[list[Span]], language: str) -> Iterator
     for stretch in whole:
         texts = [plain[start:end] for start, end in stretch]
         lower = [text.lower() for text in texts]
+        not_own = set(lower) - own
         for other in LISTED:
-            marks = [(word in function_words(other)) - (word in own) for word in lower] if other != language else []
+            if other == language or not_own.isdisjoint(function_words(other)):
+                continue
+            marks = [(word in function_words(other)) - (word in own) for word in lower]
             if marks.count(1) < LEAST_IN_RUN:
                 continue
             begin, end = _best(marks)

@@ -12,7 +12,8 @@ before, never by chance, so that a run against it can be repeated. SCRIPT:
      "efforts": {level: words},                        length of the reasoning at each effort that the body names
      "delay": 0.0, "hold": seconds that a hang lasts, "log": FILE, "open": "reasoning-field", "secret": KEY}
 
-The log has one JSON line per request: what was asked, and what came back.
+A question that asks for `stream` is answered in server-sent events. The log has one JSON line per request: what was
+asked, and what came back.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
+STREAMED = {"Content-Type": "text/event-stream"}
 OPENER_PLACES = ("reasoning_content", "reasoning")
 THOUGHT = " eine Aufgabe, die wir in aller Ruhe und der Reihe nach lösen wollen."
 
@@ -88,6 +91,10 @@ class Server:
         elif fault == "slow":
             await asyncio.sleep(self.script.get("hold", 1))
             await send(writer, 200, self.reply(path, body, "ok"))
+        elif fault == "reset" and body.get("stream"):
+            await send_bytes(writer, 200, events(self.reply(path, body, "ok"))[:-40], STREAMED, missing=40)
+            writer.transport.abort()
+            return False
         elif fault == "reset":
             writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"choices": [{"mess')
             await writer.drain()
@@ -113,6 +120,8 @@ class Server:
             await send(
                 writer, int(fault), {"error": {"message": f"scripted {fault} for {self.script.get('secret', '')}"}}
             )
+        elif body.get("stream"):
+            await send_bytes(writer, 200, events(self.reply(path, body, fault)), STREAMED)
         else:
             await send(writer, 200, self.reply(path, body, fault))
         return True
@@ -204,11 +213,34 @@ async def send(writer: asyncio.StreamWriter, status: int, body: dict | list, hea
     await send_bytes(writer, status, json.dumps(body).encode(), headers)
 
 
-async def send_bytes(writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict | None = None) -> None:
-    more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
-    head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{more}\r\n"
-    writer.write(head.encode() + body)
+async def send_bytes(
+    writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict | None = None, missing: int = 0
+) -> None:
+    """Send a body; `missing`: bytes that it lacks of the length that is announced."""
+    named = {"Content-Type": "application/json", "Content-Length": len(body) + missing, **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
+    writer.write(f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + body)
     await writer.drain()
+
+
+def events(reply: dict) -> bytes:
+    """The reply as server-sent events, a text a word at a time; usage comes last."""
+    choice = reply["choices"][0]
+    if "message" in choice:
+        pieces = [{"delta": {name: piece}} for name, text in choice["message"].items() for piece in split(text)]
+    else:
+        pieces = [{"text": piece} for piece in split(choice["text"])]
+    pieces += [{"delta": {}} if "message" in choice else {"text": ""}]
+    pieces[-1]["finish_reason"] = choice["finish_reason"]
+    shared = {"id": reply.get("id"), "model": reply.get("model")}
+    chunks = [{**shared, "choices": [{"index": 0, **piece}]} for piece in pieces]
+    chunks += [{**shared, "choices": [], "usage": reply.get("usage")}]
+    return b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def split(text: object) -> list[object]:
+    words = re.findall(r"\s*\S+\s*", text) if isinstance(text, str) else []
+    return ["".join(words[at : at + 4]) for at in range(0, len(words), 4)] or [text]
 
 
 async def main() -> None:

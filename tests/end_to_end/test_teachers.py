@@ -82,6 +82,44 @@ def test_a_run_killed_five_times_ends_in_the_same_bytes_as_one_that_was_not(serv
     assert asked_again <= 5 * (concurrency + 1)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("form", [(), ("--stream",)], ids=["whole", "streamed"])
+def test_2000_prompts_through_faults_and_five_kills_lose_nothing_and_ask_twice_only_what_was_under_way(
+    serve, prompts, tmp_path, form, record_property
+):
+    source, concurrency, kills = prompts(2000), 32, 5
+    options = ("--concurrency", str(concurrency), "--rows-per-shard", "500", "--json", *form)
+    undisturbed = serve()
+    assert run(source, tmp_path / "whole", undisturbed.url, *options).returncode == 0
+    server = serve(faults={"rate": 0.05, "kinds": FAULTS}, hold=30, delay=0.05)
+    torn = 0
+    for kill in range(1, kills + 1):
+        process = subprocess.Popen(command(source, tmp_path / "out", server.url, *options), stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while len(asked(server)) < 330 * kill and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        (journal,) = (tmp_path / "out.journal").glob("replies-*.jsonl")
+        if kill % 2:
+            os.truncate(journal, journal.stat().st_size - 7)
+            torn += 1
+    found = run(source, tmp_path / "out", server.url, *options)
+    assert found.returncode == 0, found.stderr
+    summary, times = json.loads(found.stderr), answered(server)
+    assert (summary["out"], summary["rejected"]) == (2000, {})
+    assert shards(tmp_path / "out") == shards(tmp_path / "whole")
+    assert len(times) == 2000
+    asked_again = sum(count - 1 for count in times.values())
+    assert asked_again <= kills * concurrency + torn
+    met = Counter(request["fault"] for request in asked(server))
+    assert all(met[fault] for fault in FAULTS)
+    record_property("asked again", asked_again)
+    print({"requests": len(asked(server)), "asked again": asked_again, "faults": dict(met)})
+
+
 def test_an_endpoint_that_goes_away_ends_in_exit_code_75_and_the_same_command_finishes(serve, prompts, tmp_path):
     source = prompts(200)
     server = serve(delay=0.05)
