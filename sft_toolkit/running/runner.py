@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -68,9 +68,18 @@ def check_output(stage: Stage, run: RunOptions, *, known: bool) -> None:
         check_stream_options(run)
 
 
-def forget_output(stage: Stage, run: RunOptions) -> None:
-    """Take back that this part of a checked shard folder is finished: the same inputs now give other rows."""
-    OutputFolder(Path(run.output)).forget(_fingerprint(stage, run), run.part)
+def output_of(stages: Iterable[Stage], run: RunOptions) -> Stage | None:
+    """The first of the stages that made, or began, what the run's shard folder holds of the same inputs."""
+    inputs, folder = Source(run.inputs, run.copies).fingerprints(), OutputFolder(Path(run.output))
+    return next((stage for stage in stages if folder.is_of(fingerprint(stage, run, inputs, run.rows_per_shard))), None)
+
+
+def forget_output(stage: Stage, run: RunOptions, *, every_part: bool = False) -> None:
+    """Take back that this part of a checked shard folder is finished: the same inputs now give other rows.
+
+    `every_part`: nothing in it is as `stage` would make it.
+    """
+    OutputFolder(Path(run.output)).forget(_fingerprint(stage, run), (0, 1) if every_part else run.part)
 
 
 def _rows(stage: Stage, block: Block, outcome: Outcome, reader: RowReader) -> Iterator[Any]:

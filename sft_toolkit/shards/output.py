@@ -166,9 +166,13 @@ class OutputFolder:
         self.unfinished.mkdir(exist_ok=True)
         write_text(self.unfinished / _PINS, encode_text(pins))
         (self.path / MANIFEST).unlink(missing_ok=True)
-        for report in self.unfinished.glob("part-*.json"):
-            if int(report.stem.removeprefix("part-")) % part[1] == part[0]:
-                report.unlink()
+        for entry in (*self.unfinished.glob("part-*.json"), *(self.path / _QUARANTINE).glob("part-*.jsonl")):
+            if int(entry.stem.removeprefix("part-")) % part[1] == part[0]:
+                entry.unlink()
+
+    def is_of(self, pins: dict[str, Any]) -> bool:
+        """Whether the folder holds what a run that `pins` identify has made or begun."""
+        return self._pinned() == _comparable(pins)
 
     def _report_path(self, index: int) -> Path:
         return self.path / PROGRESS / f"part-{index:05d}.json"

@@ -67,6 +67,11 @@ class DistillStage(TeacherStage):
     def options(self) -> dict[str, Any]:
         return {**super().options(), "openers": self.openers.digest}
 
+    def outgrown(self) -> Iterator[TeacherStage]:
+        """The stage with fewer samples."""
+        step = 2 if self.compare else 1
+        return (replace(self, samples=fewer) for fewer in range(self.samples - step, 0, -step))
+
     def requests(self, conversation: Conversation) -> Iterator[Request]:
         """One question per sample; none for a record without a prompt."""
         prompt = _prompt(conversation)

@@ -40,7 +40,7 @@ def run_with_teacher(stage: TeacherStage, run: RunOptions, options: TeacherOptio
         state = _run_until_terminated(conductor.conduct(earlier))
         if options.batch.target is not None:
             return _questions_written(stage, conductor, options.batch.target, time.monotonic() - begun)
-        summary = run_stage(conductor.stage, _judging(conductor.stage, run, grown=state.answered > 0))
+        summary = run_stage(conductor.stage, _judging(conductor, run))
     summary.seconds = time.monotonic() - begun
     summary.facts["teacher"] = {**state.to_json(), "prefill": conductor.stage.asking.prefill}
     return summary
@@ -97,14 +97,14 @@ def default_journal(output: str) -> Path:
     return Path(output.rstrip("/") + ".journal")
 
 
-def _judging(stage: TeacherStage, run: RunOptions, grown: bool) -> RunOptions:
+def _judging(conductor: Conductor, run: RunOptions) -> RunOptions:
     """The run, to resume the checked output; what an earlier one made of a smaller journal is made anew."""
     if not run.to_folder:
         return run
     if not Source(run.inputs).repeatable:
         return replace(run, force=True)
-    if grown:
-        forget_output(stage, run)
+    if conductor.state.answered > 0 or conductor.is_outgrown:
+        forget_output(conductor.stage, run, every_part=conductor.is_outgrown)
     return replace(run, force=False, resume=True)
 
 

@@ -13,10 +13,10 @@ from sft_toolkit.errors import RecordError, ToolkitError, UsageError
 from sft_toolkit.json_text import encode
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.running.passes import read_batches
-from sft_toolkit.running.runner import check_output
+from sft_toolkit.running.runner import check_output, output_of
 from sft_toolkit.shards.ids import IdLedger
 from sft_toolkit.shards.sources import Block, Source
-from sft_toolkit.stage import Outcome
+from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.teachers.asking import Asker, AskingState, is_answered
 from sft_toolkit.teachers.batch_jobs import BatchAsker, take_over
 from sft_toolkit.teachers.batch_lines import Question, write_batches
@@ -59,13 +59,17 @@ class TeacherOptions:
 
 
 class Conductor:
-    """The asking half of a run; `stage` gets the form of prefill that the teacher turned out to understand."""
+    """The asking half of a run; `stage` gets the form of prefill that the teacher turned out to understand.
+
+    `is_outgrown`: the output was made with fewer questions and is to be made anew.
+    """
 
     def __init__(self, stage: TeacherStage, run: RunOptions, options: TeacherOptions) -> None:
         self.stage = replace(stage, part=run.part)
         self._run = run
         self._options = options
         self._teacher: Teacher | None = None
+        self.is_outgrown = False
         self.state = AskingState(price_in=options.price_in, price_out=options.price_out)
 
     async def conduct(self, earlier: dict[str, object] | None) -> AskingState:
@@ -73,7 +77,7 @@ class Conductor:
             await self._settle(earlier)
             earlier_limits = claim(Path(self.stage.journal), self.stage.config(), force=self._run.force)
             self._use(replace(self.stage.asking, earlier=earlier_limits))
-            check_output(self.stage, self._run, known=earlier is not None)
+            check_output(self._maker(earlier is not None), self._run, known=earlier is not None)
             if self._options.rejudge and not self._options.batch.replies:
                 Replies.scan(Path(self.stage.journal)).save(Path(self.stage.journal), self._run.part)
             else:
@@ -82,6 +86,14 @@ class Conductor:
             if self._teacher is not None:
                 await self._teacher.close()
         return self.state
+
+    def _maker(self, known: bool) -> Stage:
+        """The stage that made the output, where it asked less than this one; else this one."""
+        if known and self._run.to_folder and not self._run.force:
+            earlier = output_of(self.stage.outgrown(), self._run)
+            self.is_outgrown = earlier is not None
+            return earlier or self.stage
+        return self.stage
 
     async def _settle(self, earlier: dict[str, object] | None) -> None:
         """Where earlier questions settled the form of prefill, keep it: keys depend on it."""

@@ -28,6 +28,10 @@ class TeacherStage(Stage):
     def requests(self, conversation: Conversation) -> Iterator[Request]:
         """The questions that the record asks of the teacher."""
 
+    def outgrown(self) -> Iterator[TeacherStage]:
+        """The stage where it asks less and does all else alike: such output may be made anew from the journal."""
+        return iter(())
+
     def reply(self, request: Request) -> Reply | None:
         """The teacher's reply, None where the question was given up."""
         raw = self._replies.answer(self.asking, request, even_cut=True)

@@ -82,6 +82,21 @@ def test_a_run_killed_five_times_ends_in_the_same_bytes_as_one_that_was_not(serv
     assert asked_again <= 5 * (concurrency + 1)
 
 
+def test_more_samples_ask_only_for_the_new_ones_and_need_no_force(serve, prompts, tmp_path):
+    source, server = prompts(10), serve()
+    for samples in (1, 2, 4):
+        found = run(source, tmp_path / "out", server.url, "--samples", str(samples), "--json")
+        assert found.returncode == 0, found.stderr
+        assert json.loads(found.stderr)["out"] == 10 * samples
+        assert len(asked(server)) == 10 * samples
+    assert run(source, tmp_path / "whole", serve().url, "--samples", "4").returncode == 0
+    assert shards(tmp_path / "out") == shards(tmp_path / "whole")
+    fewer = run(source, tmp_path / "out", server.url, "--samples", "3")
+    assert (fewer.returncode, b"other inputs or options" in fewer.stderr) == (2, True)
+    assert run(source, tmp_path / "out", server.url, "--samples", "6", "--min-words", "6").returncode == 2
+    assert len(asked(server)) == 40
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("form", [(), ("--stream",)], ids=["whole", "streamed"])
