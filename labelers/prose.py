@@ -60,7 +60,7 @@ _COPIED_WORDS = 4
 
 def without_code(text: str) -> str:
     """`text` with code, formulas, addresses and tags as spaces; quotations and numbers stay."""
-    return _CODE_LINE.sub(_blank, _NOT_PROSE.sub(_blank, _without_blocks(text)))
+    return _NOT_PROSE.sub(_blank, _CODE_LINE.sub(_blank, _without_blocks(text)))
 
 
 def _without_blocks(text: str) -> str:

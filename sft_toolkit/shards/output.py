@@ -172,7 +172,8 @@ class OutputFolder:
 
     def is_of(self, pins: dict[str, Any]) -> bool:
         """Whether the folder holds what a run that `pins` identify has made or begun."""
-        return self._pinned() == _comparable(pins)
+        pinned = self.pinned()
+        return pinned is not None and comparable(pinned) == comparable(pins)
 
     def _report_path(self, index: int) -> Path:
         return self.path / PROGRESS / f"part-{index:05d}.json"

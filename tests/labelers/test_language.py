@@ -456,3 +456,14 @@ def test_prose_after_a_fence_that_nobody_closes_is_judged(text):
 )
 def test_code_behind_a_fence_is_none_of_the_writers_language(text):
     assert judge_language(text).stays is True
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "`foo bar` is what we have to call now (and it is not easy to see why).",
+        "`quotacheck ` 察看每一个文件系统,建立当前磁盘使用情况表 (这一步将省略).",
+    ],
+)
+def test_a_sentence_that_begins_with_inline_code_is_no_line_of_code(sentence):
+    assert judge_language(f"Wir rechnen es in aller Ruhe nach.\n{sentence}").stays is False
