@@ -91,6 +91,7 @@ bench: $(VENV)/.test
 bench-packing: $(VENV)/.test
 	$(BIN)/python benchmarks/padding.py
 	$(BIN)/python benchmarks/orders.py
+	$(BIN)/python benchmarks/orders.py --kinds even --documents 22000000 --ranks 64
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/order_training.py
 
 wheel: $(VENV)/.test
