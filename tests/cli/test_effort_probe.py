@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sft_toolkit.stages.effort.probe_report import read_replies
 from tests.conftest import RunCli
 from tests.teacher_fixtures import Running
 from tests.teacher_fixtures import serve as serve
@@ -92,3 +93,18 @@ def test_a_model_on_this_machine_is_asked_with_its_own_template(
 def test_output_to_stdout_is_refused(run_cli: RunCli, held_out: Path) -> None:
     refused = run_cli("effort", "probe", "http://127.0.0.1:9/v1", held_out, "--model", "m")
     assert refused.returncode == 2 and b"name a folder or FILE.jsonl" in refused.stderr
+
+
+def test_a_reply_that_closes_its_thinking_twice_is_counted_as_it_was_read(tmp_path: Path) -> None:
+    """As small models write them; read as a record, it would hold reasoning in two places."""
+    probe = {"prompt": "p", "level": "high", "sample": 0, "cut": False}
+    reply = {"role": "assistant", "reasoning": "Hm, zwölf.", "content": "12.\n</think>\n\n12"}
+    row = {
+        "id": "p:high:0",
+        "dataset": "a",
+        "messages": [{"role": "user", "content": "?"}, reply],
+        "effort_probe": probe,
+    }
+    (tmp_path / "replies.jsonl").write_text(json.dumps(row) + "\n")
+    found = read_replies(str(tmp_path / "replies.jsonl"), None)
+    assert found["a"].lengths["high"]["p"] == [len("Hm, zwölf.")]

@@ -42,7 +42,7 @@ def test_the_summary_says_what_was_asked_what_came_and_why_not_more(
     rows = {cells[0]: cells for cells in (line.split() for line in reported.splitlines()) if cells}
     assert rows["maths"][3] == "2,000" and rows["maths"][-2:] == ["as", "asked"]
     asked, got = (int(rows["tools"][column].replace(",", "")) for column in (3, 4))
-    assert (asked, rows["tools"][-1], rows["tools"][6]) == (900_000, "max_epochs", "2.000")
+    assert (asked, rows["tools"][-1], rows["tools"][7]) == (900_000, "max_epochs", "2.000")
     assert f"warning: tools: {asked - got:,} tokens short, max_epochs ends it" in reported
     assert "rejected: not_in_mixture" in reported
 

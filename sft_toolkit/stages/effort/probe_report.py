@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sft_toolkit.conversation import EFFORTS
+from sft_toolkit.conversation import EFFORTS, Conversation, Message
 from sft_toolkit.errors import RecordError
 from sft_toolkit.labelers.effort_obedience import Estimate, Interval, Obedience, median, obedience
 from sft_toolkit.labelers.wilson import wilson_interval
-from sft_toolkit.running.options import RunOptions
-from sft_toolkit.running.passes import Batches, measure_blocks
-from sft_toolkit.stage import Outcome
+from sft_toolkit.shards.sources import Source
 from sft_toolkit.stages.effort.lengths import CountedLengths
 from sft_toolkit.stages.effort.probe import PROBE
 
 ALL = "all data sets"
+_ROWS_AT_ONCE = 1024
 LENGTHS_HEADER = ("data set", "level", "replies", "think", "cut", "median", "95% interval")
 ORDER_HEADER = ("data set", "prompts", "low < medium < high", "95% interval", "high / low", "95% interval")
 
@@ -51,28 +50,30 @@ class Replies:
 
 
 def read_replies(output: str, tokenizer: Path | None) -> dict[str, Replies]:
-    """The replies in the output of a probe, by data set, and over all; lengths in tokens, or else in characters."""
+    """The replies in the output of a probe, by data set, and over all; lengths in tokens, or else in characters.
+
+    Rows are taken as they were written, not read as records of unknown origin: what a model writes may look like
+    reasoning in two places, and counts all the same.
+    """
     lengths = None if tokenizer is None else CountedLengths(str(tokenizer))
     found: dict[str, Replies] = {}
-    for rows, _ in measure_blocks(partial(_measure, lengths), RunOptions(inputs=[output], workers=1)):
-        for dataset, prompt, level, length, cut in rows:
-            for name in (dataset or "-", ALL):
-                found.setdefault(name, Replies()).add(prompt, level, length, cut)
+    with tempfile.TemporaryDirectory(prefix="kolibri-sft-") as spool:
+        for block in Source([output]).blocks(_ROWS_AT_ONCE, Path(spool)):
+            records = [row.record for row in block.read()]
+            for record, length in zip(records, _lengths(records, lengths), strict=True):
+                probe = record[PROBE]
+                for name in (record.get("dataset") or "-", ALL):
+                    found.setdefault(name, Replies()).add(probe["prompt"], probe["level"], length, probe["cut"])
     return found
 
 
-def _measure(
-    lengths: CountedLengths | None, batches: Batches, outcome: Outcome
-) -> list[tuple[str | None, str, str, int, bool]]:
-    rows = []
-    for batch in batches:
-        counted = None if lengths is None else lengths.measure(batch)
-        for conversation in batch:
-            probe, reasoning = conversation.extra[PROBE], (conversation.messages[-1].reasoning or "").strip()
-            measured = next(counted) if counted is not None else [len(reasoning)]
-            length = 0 if isinstance(measured, RecordError) else sum(measured)
-            rows.append((conversation.dataset, probe["prompt"], probe["level"], length, probe["cut"]))
-    return rows
+def _lengths(records: list[dict[str, Any]], source: CountedLengths | None) -> list[int]:
+    """Of the reasoning of each reply, the last message of its record."""
+    texts = [(record["messages"][-1].get("reasoning") or "").strip() for record in records]
+    if source is None:
+        return list(map(len, texts))
+    replies = [Conversation("", [Message("user"), Message("assistant", reasoning=text)]) for text in texts]
+    return [0 if isinstance(measured, RecordError) else sum(measured) for measured in source.measure(replies)]
 
 
 def lengths_rows(found: dict[str, Replies]) -> list[tuple[Any, ...]]:
