@@ -41,8 +41,8 @@ def spearman_interval(rho: float, n: int) -> Interval | None:
 
     Bonett & Wright 2000, "Sample size requirements for estimating Pearson, Kendall and Spearman correlations": on the
     scale of atanh the variance is (1 + rho^2 / 2) / (n - 3). With the quantile of t at n - 2 for the normal one it
-    covers 95% or more in simulations from 5 pairs on, where bootstrap percentiles cover 64 to 88% of 5 to 8 pairs
-    (benchmarks/mergemix_statistics.py). Perfect agreement has no atanh: the next lower rho stands for it.
+    covers 95% or more in simulations from 5 pairs on, where bootstrap percentiles cover as little as 64% (5 pairs) or
+    78% (6 pairs; benchmarks/mergemix_statistics.py). Perfect agreement has no atanh: the next lower rho stands for it.
     """
     if n < FEWEST_FOR_INTERVAL or np.isnan(rho):
         return None

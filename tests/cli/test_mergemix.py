@@ -117,9 +117,31 @@ def test_models_that_could_not_be_scored_are_told_and_tried_again(
     assert (scored / "scores.jsonl").read_text() == "".join(lines)
 
 
+def test_an_evaluator_that_prints_text_too_is_read_by_its_metric_which_heads_its_column(
+    run_cli: RunCli, models: list[str], tmp_path: Path
+) -> None:
+    """Without the metric the first reply stops it, says which numbers there are, and is kept."""
+    merges = tmp_path / "merges"
+    run_cli("mergemix", "merge", *models, "-o", merges, "--candidates", "4", "--deferred", "-q")
+    reply = '{"results": {"gsm8k": {"acc,none": 0.${#1}, "alias": "gsm8k"}}}'
+    (tmp_path / "ev.sh").write_text(f"echo loading\ncat <<END\n{reply}\nEND\necho done.\n")
+    score = ("mergemix", "score", merges, "--score-command", f"sh {tmp_path / 'ev.sh'} {{model}}")
+    stopped = run_cli(*score)
+    assert stopped.returncode == 1 and stopped.stderr.count(b"\n") == 1
+    assert b"no score on the last line" in stopped.stderr and not (merges / "scores.jsonl").exists()
+    assert (merges / "scores.mix-0.output").read_text().startswith("loading\n")
+    assert run_cli(*score, "--metric", "acc,none", "-q").returncode == 0
+    lines = run_cli("mergemix", "rank", merges).stdout.decode().splitlines()
+    assert lines[0].startswith("mixtures by gsm8k/acc,none ") and lines[1].split() == ["mixture", "gsm8k/acc,none"]
+    lacking = run_cli(*score, "--metric", "f1", "--repeats", "2")
+    assert lacking.returncode == 1 and b"it prints gsm8k/acc,none" in lacking.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--score-command", "echo {model}", "--repeat", "runs"], "give --trained FOLDER too"),
+        (["--held-out", "tokens", "--metric", "loss"], "leave it out here, and give it to rank"),
         ([], "scores need exactly one source; give --held-out TOKENS or --score-command 'CMD {model}'"),
         (["--held-out", "tokens", "--score-command", "echo {model}"], "scores need exactly one source"),
         (["--held-out", "tokens", "--score-timeout", "5"], "--score-timeout ends a score command"),
