@@ -26,8 +26,8 @@ def verify(
     mismatch: Annotated[
         Mismatch,
         typer.Option(
-            help="What fails. strip: the reasoning is removed, the turn stays; quarantine: the record is rejected, as "
-            "in the Kolibri report.",
+            help="What fails. strip: the reasoning is removed, the turn stays; quarantine: the record is rejected. "
+            "The Kolibri report drops it.",
         ),
     ] = "strip",
     all_turns: Annotated[
