@@ -36,7 +36,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         debug = bool(values.get("debug")) or "KOLIBRI_SFT_DEBUG" in os.environ
         try:
-            code = _exit_code(functools.partial(command, *args, **values), debug)
+            code = _exit_code(functools.partial(_run_here, command, args, values), debug)
         except KeyboardInterrupt:
             code = INTERRUPTED
             print_stopped("interrupted", values)
@@ -49,6 +49,15 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             _leave(code)
 
     return run
+
+
+def _run_here(command: Callable[..., None], args: tuple[Any, ...], values: dict[str, Any]) -> None:
+    """Run a command, unless it is to write where nothing is written: a URL would become a folder of that name."""
+    from sft_toolkit.shards.remote import require_local
+
+    for name in ("output", "journal", "quarantine"):
+        require_local(str(values.get(name) or ""), name)
+    command(*args, **values)
 
 
 def _exit_code(command: Callable[[], None], debug: bool) -> int:

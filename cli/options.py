@@ -43,7 +43,9 @@ Output = Annotated[
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="INPUT...", help="Files, globs, shard folders, hf:NAME[:SPLIT], or - (JSONL on stdin)."),
+    typer.Argument(
+        metavar="INPUT...", help="Files, globs, shard folders, hf:NAME[:SPLIT], URLs of JSONL, or - (stdin)."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Random seed of every draw.", envvar=f"{ENV_PREFIX}_SEED", show_envvar=False)]
 Quiet = Annotated[bool, _option("-q", "--quiet", text="No summary and no progress.", env="QUIET")]

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.running.options import RunOptions
+from sft_toolkit.shards.opening import STDIN
 from sft_toolkit.shards.output import require_output_parent
-from sft_toolkit.shards.sources import STDIN, Source
+from sft_toolkit.shards.remote import require_local
+from sft_toolkit.shards.sources import Source, is_on_disk
 
 _FILES_NOT_WRITTEN = (".json", ".ndjson", ".parquet", ".arrow", ".csv", ".txt", ".gz", ".zst", ".bz2", ".xz", ".zip")
 
 
 def check_folder_options(run: RunOptions) -> None:
     """Raise UsageError for options that a shard folder as output cannot honour, and where it holds the input."""
+    require_local(run.output, "output")
     if run.resume and not Source(run.inputs).repeatable:
         raise UsageError("`resume` cannot read standard input or a pipe again", "write the records to a file first")
     if run.quarantine_file:
@@ -27,6 +30,8 @@ def check_folder_options(run: RunOptions) -> None:
 
 def check_stream_options(run: RunOptions) -> None:
     """Raise UsageError for options that JSONL output cannot honour, and where its files may not be written."""
+    require_local(run.output, "output")
+    require_local(run.quarantine_file or STDIN, "quarantine_file")
     if run.goes_on:
         raise UsageError("`resume` and `part` need a shard folder as `output`")
     if run.quarantine and run.quarantine_file is None:
@@ -64,8 +69,7 @@ def _require_free(target: Path, force: bool) -> None:
 
 
 def _input_files(run: RunOptions) -> list[Path]:
-    source = Source(run.inputs)
-    return [Path(name) for name in source.inputs if name not in source.streams and not name.startswith("hf:")]
+    return [Path(name) for name in Source(run.inputs).inputs if is_on_disk(name)]
 
 
 def _is_same(first: Path, second: Path) -> bool:

@@ -91,15 +91,20 @@ def stream_chunks(name: str, shown_as: str) -> Iterator[bytes]:
     Raises ToolkitError for what holds no lines.
     """
     with open(sys.stdin.fileno() if name == STDIN else name, "rb", closefd=name != STDIN) as file:
-        head = file.read(_LONGEST)
-        kind = _kind(head, shown_as)
-        if kind is not None:
-            yield from _unwrapped(io.BufferedReader(_Rejoined(head, file)), kind, shown_as)
-            return
-        if head:
-            yield head
-        while chunk := file.read1(_READ_BYTES):
-            yield chunk
+        yield from line_chunks(file, shown_as)
+
+
+def line_chunks(file: io.BufferedReader, shown_as: str) -> Iterator[bytes]:
+    """As `stream_chunks`, of an open file that is at its beginning."""
+    head = file.read(_LONGEST)
+    kind = _kind(head, shown_as)
+    if kind is not None:
+        yield from _unwrapped(io.BufferedReader(_Rejoined(head, file)), kind, shown_as)
+        return
+    if head:
+        yield head
+    while chunk := file.read1(_READ_BYTES):
+        yield chunk
 
 
 def _kind(head: bytes, shown_as: str) -> str | None:

@@ -30,10 +30,12 @@ from sft_toolkit.shards.opening import (
     stream_chunks,
 )
 from sft_toolkit.shards.pins import file_pin
+from sft_toolkit.shards.remote import is_remote, remote_chunks, remote_names, remote_pin
 from sft_toolkit.shards.segments import LineRange, Row, Segment, TableRange, open_parquet, unchecked_arrow
 from sft_toolkit.shards.shard_folder import MANIFEST, ShardFolder, is_plain_name, is_shard_folder
 
 _STDIN_SHOWN = "<stdin>"
+HUB = "hf:"
 _LINES = (".jsonl", ".ndjson", ".json")
 _TABLES = (".parquet", ".arrow")
 _KNOWN = ".jsonl, .ndjson and .json, also with .gz, .zst, .bz2 or .xz; .parquet, .arrow; or - for standard input"
@@ -135,14 +137,22 @@ class Source:
     def fingerprints(self, known: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
         """What identifies the content of each input; a file that `known` fingerprints are of is not read again."""
         return [
-            file_pin(Path(name), known, self._written.get(name)) if _is_file(name) else {"name": name}
+            file_pin(Path(name), known, self._written.get(name))
+            if is_on_disk(name)
+            else remote_pin(name)
+            if is_remote(name)
+            else {"name": name}
             for name in self.inputs
         ]
 
 
 def _resolve(given: str) -> list[str]:
     given = plain_name(given)
-    if given.startswith("hf:") or is_stream(given):
+    if is_remote(given):
+        return remote_names(_remote_kind(given))
+    if given.startswith(HUB):
+        _require_hub_name(given)
+    if given.startswith(HUB) or is_stream(given):
         return [given]
     _require_target(given)
     path = Path(given)
@@ -209,6 +219,18 @@ def _known_kind(name: str) -> str:
     return name
 
 
+def _require_hub_name(given: str) -> None:
+    name = given.removeprefix(HUB).partition(":")[0]
+    if not name:
+        raise UsageError(f"{given}: names no data set", "write hf:NAME or hf:NAME:SPLIT")
+
+
+def _remote_kind(name: str) -> str:
+    if _kind_suffix(name.partition("?")[0]) not in _LINES:
+        raise UsageError(f"{name}: only JSONL is read from there", "copy files and shard folders of other kinds here")
+    return name
+
+
 def _kind_suffix(name: str) -> str:
     name = name.lower()
     for suffix in COMPRESSED:
@@ -222,8 +244,10 @@ def _segments(name: str, remaining: Remaining, spool: Path, checksum: str | None
     path = Path(name)
     if is_stream(name):
         return _spooled(_shown(name), stream_chunks(name, _shown(name)), remaining, spool)
-    if name.startswith("hf:"):
+    if name.startswith(HUB) and not is_remote(name):
         return _spooled(name, _hub_lines(name), remaining, spool, padded=True)
+    if is_remote(name):
+        return _spooled(name, remote_chunks(name), remaining, spool)
     if path.suffix.lower() in _TABLES:
         return _table_ranges(path, remaining, checksum)
     if (kind := content_of(path)) is not None:
@@ -347,8 +371,8 @@ def _hub_lines(name: str) -> Iterator[bytes]:
     dataset, split = (dataset, split) if colon else (rest, "train")
     try:
         rows = datasets.load_dataset(dataset, split=split, streaming=True)
-    except (OSError, ValueError) as fault:
-        reason = str(fault).splitlines()[0]
+    except Exception as fault:  # whatever the library and its loaders raise, a name that cannot be loaded is one line
+        reason = (str(fault).splitlines() or [type(fault).__name__])[0]
         raise ToolkitError(f"{name}: cannot be opened: {reason}", "check name, split and network") from fault
     for row in rows:
         yield encode(row) + b"\n"
@@ -371,5 +395,6 @@ def table_rows(path: Path) -> int:
         return sum(batch.num_rows for batch in unchecked_arrow(path, source))
 
 
-def _is_file(name: str) -> bool:
-    return not is_stream(name) and not name.startswith("hf:")
+def is_on_disk(name: str) -> bool:
+    """True for an input that is a file here, which can be read from the middle."""
+    return not is_stream(name) and not name.startswith(HUB) and not is_remote(name)
