@@ -97,6 +97,10 @@ def train(
     context: Annotated[
         int, _speed("Context parallelism: ranks that share a sequence; divides ranks and attention heads.", min=1)
     ] = 1,
+    replicas: Annotated[
+        int,
+        _speed("Hybrid sharding (HSDP): copies of the states, each sharded over a part of the ranks.", min=1),
+    ] = 1,
     checkpoint_every: Annotated[int, _watch("Steps between checkpoints; 0: only at the end.", min=0)] = 0,
     keep: Annotated[int, _watch("Checkpoints to keep, the newest ones.", min=1)] = 2,
     validation: Annotated[
@@ -158,6 +162,7 @@ def train(
         activation_checkpointing=activation_checkpointing,
         compile=compile,
         context=context,
+        replicas=replicas,
         checkpoint_every=checkpoint_every,
         keep=keep,
         validation=_validation_sets(validation or []),

@@ -69,8 +69,9 @@ class Estimate:
 def estimate(options: TrainOptions, ranks: int) -> Estimate:
     """Raises ToolkitError and UsageError for data or a model that training would refuse for the same reason."""
     recipe, packed = options.recipe, PackedFolder(options.packed)
-    if ranks % options.context:
-        raise UsageError(f"`context` {options.context}: does not divide {ranks} ranks")
+    for name, parts in (("context", options.context), ("replicas", options.replicas)):
+        if ranks % parts:
+            raise UsageError(f"`{name}` {parts}: does not divide {ranks} ranks")
     readers = ranks // options.context
     config = read_config(options.source)
     require_no_dropout(config)
@@ -126,7 +127,7 @@ def memory_of(model: Any, options: TrainOptions, tokens: int, ranks: int) -> Mem
     within = tokens * _activations_per_token(config) * width
     kept = tokens * config.hidden_size * width
     return Memory(
-        states=(_WEIGHT_BYTES * parameters + _LEARNING_BYTES * trained) / ranks,
+        states=(_WEIGHT_BYTES * parameters + _LEARNING_BYTES * trained) / (ranks // options.replicas),
         gathered=(parameters - len(layers) * layer + 2 * layer) * width,
         activations=len(layers) * kept + within if options.activation_checkpointing else len(layers) * within,
         head=4 * head + min(LOGITS_PER_CHUNK, tokens * config.vocab_size) * (4 + width),

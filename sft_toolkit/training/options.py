@@ -98,7 +98,8 @@ class TrainOptions:
 
     validation: packed folders that are evaluated, not trained, by name: one without a name, or one for each data set
     reports: "tensorboard", "wandb"; profile: steps that torch's profiler traces
-    context: ranks that share a sequence; adapter_only: export the adapter alone, not a merged model
+    context: ranks that share a sequence; replicas: of the model's states, each sharded over a part of the ranks
+    adapter_only: export the adapter alone, not a merged model
     check_export: evaluate the exported model with plain transformers, None: where it is small
     extend: an earlier run, or one of its checkpoints, whose state this one begins with; weights_only: without AdamW's
     """
@@ -110,6 +111,7 @@ class TrainOptions:
     activation_checkpointing: bool = False
     compile: bool = False
     context: int = 1
+    replicas: int = 1
     checkpoint_every: int = 0
     keep: int = 2
     validation: Mapping[str, Path] = field(default_factory=dict)

@@ -62,16 +62,18 @@ class Ranks:
 
 
 @contextmanager
-def joined_ranks(context: int = 1) -> Iterator[Ranks]:
+def joined_ranks(context: int = 1, replicas: int = 1) -> Iterator[Ranks]:
     """Join the other processes that a launcher started (RANK and its siblings), or be the only one.
 
-    context: ranks that share a sequence. Raises UsageError where it does not divide their number.
+    context: ranks that share a sequence; replicas: how many times the model's states are there, each time sharded over
+    neighbouring ranks. Raises UsageError where one of them does not divide their number.
 
     Where ranks fail, the first one's error is the one that is reported: the others' are the same, or follow from it.
     """
     store, rank, count = _rendezvous()
-    if count % context:
-        raise UsageError(f"`context` {context}: does not divide {count} ranks")
+    for name, parts in (("context", context), ("replicas", replicas)):
+        if count % parts:
+            raise UsageError(f"`{name}` {parts}: does not divide {count} ranks")
     cuda = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if cuda else torch.device("cpu")
     if cuda:
@@ -80,7 +82,10 @@ def joined_ranks(context: int = 1) -> Iterator[Ranks]:
     dist.init_process_group(backend, store=store, rank=rank, world_size=count)
     try:
         sharing = dist.new_subgroups(context)[0] if context > 1 else None
-        yield Ranks(init_device_mesh(device.type, (count,)), device, dist.new_group(backend="gloo"), sharing)
+        shape = (replicas, count // replicas) if replicas > 1 else (count,)
+        names = ("replicate", "shard")[-len(shape) :]
+        mesh = init_device_mesh(device.type, shape, mesh_dim_names=names)
+        yield Ranks(mesh, device, dist.new_group(backend="gloo"), sharing)
     except ToolkitError as error:
         if store.add(_FAULTS, 1) > 1:
             raise SystemExit(error.exit_code) from error

@@ -55,7 +55,7 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
     """
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    with joined_ranks(options.context) as ranks, ExitStack() as held:
+    with joined_ranks(options.context, options.replicas) as ranks, ExitStack() as held:
         config = read_config(options.source)
         require_no_dropout(config)
         reader = _open(options.packed, config, ranks, options.checksums)
@@ -70,11 +70,6 @@ def train(options: TrainOptions, warn: Callable[[str], None] = _print_warning) -
             for warning in rendering_warnings(options.packed, options.source):
                 warn(warning)
         model = _train(options, config, ranks, folder, reader, extension, heard)
-        if model.unread:
-            heard(
-                f"{options.source.path}: transformers does not read {len(model.unread)} tensors "
-                f"({model.unread[0]} …): they are not trained, and lie in the exported model as they were"
-            )
         checked = None
         if wants_check(options, model):
             checked = first_documents(PackedFolder(next(iter(options.validation.values()), options.packed)))
@@ -135,6 +130,11 @@ def _train(
     order = Order(plan, ranks.readers, whole=recipe.drop_last, first=read)
     evaluated = {name: _open(path, config, ranks, options.checksums) for name, path in options.validation.items()}
     model = load_checked(options, config, ranks, warn)
+    if model.unread:
+        warn(
+            f"{options.source.path}: transformers does not read {len(model.unread)} tensors ({model.unread[0]} …): "
+            "they are not trained, and will lie in the exported model as they were"
+        )
     torch.manual_seed(key(recipe.seed, "rank", ranks.rank))
     figures = Figures(reader.packed.index, Flops.of(model.causal_lm).of_sequences(reader.packed))
     trainer = Trainer(options, ranks, model, reader, order, figures)

@@ -24,14 +24,15 @@ from tests.sft_toolkit.training.test_isolation import APART, PACKED, config_of, 
 FAMILIES = ["kolibri1", "qwen3", "gpt_oss", "gemma2"]
 
 
-def on_ranks(ranks: int, context: int, folder: Path, results: str) -> None:
+def on_ranks(ranks: int, context: int, folder: Path, results: str, replicas: int = 1) -> None:
     """Loss and gradients of a packed batch, or what was refused, from the first of several forked ranks."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     fork = multiprocessing.get_context("fork")
     started = [
-        fork.Process(target=one_rank, args=(rank, ranks, context, port, folder, results)) for rank in range(ranks)
+        fork.Process(target=one_rank, args=(rank, ranks, context, replicas, port, folder, results))
+        for rank in range(ranks)
     ]
     for one in started:
         one.start()
@@ -40,11 +41,11 @@ def on_ranks(ranks: int, context: int, folder: Path, results: str) -> None:
     assert all(one.exitcode == 0 for one in started)
 
 
-def one_rank(rank: int, ranks: int, context: int, port: int, folder: Path, results: str) -> None:
+def one_rank(rank: int, ranks: int, context: int, replicas: int, port: int, folder: Path, results: str) -> None:
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    options = TrainOptions(folder, folder, ModelSource(checkpoint=folder), context=context)
-    with joined_ranks(context) as joined:
+    options = TrainOptions(folder, folder, ModelSource(checkpoint=folder), context=context, replicas=replicas)
+    with joined_ranks(context, replicas) as joined:
         try:
             model = load_checked(options, read_config(options.source), joined, print)
         except ToolkitError as fault:
@@ -70,6 +71,18 @@ def test_ranks_that_share_a_sequence_have_the_loss_and_gradients_of_plain_transf
     expected, wanted = reference(tmp_path, Batch.of(isolation._probe(256)))
     with tempfile.NamedTemporaryFile() as results:
         on_ranks(context, context, tmp_path, results.name)
+        loss, found = torch.load(results.name, weights_only=True)
+    assert loss == pytest.approx(expected, rel=1e-6)
+    whole = torch.cat([gradient.flatten() for gradient in wanted.values()]).norm()
+    difference = torch.cat([(found[name] - gradient).flatten() for name, gradient in wanted.items()]).norm()
+    assert (difference / whole).item() <= 1e-5
+
+
+def test_replicas_of_the_states_have_the_same_gradients(tmp_path: Path) -> None:
+    save_random(config_of("qwen3", PACKED["qwen3"]), tmp_path)
+    expected, wanted = reference(tmp_path, Batch.of(isolation._probe(256)))
+    with tempfile.NamedTemporaryFile() as results:
+        on_ranks(4, 4, tmp_path, results.name, replicas=2)
         loss, found = torch.load(results.name, weights_only=True)
     assert loss == pytest.approx(expected, rel=1e-6)
     whole = torch.cat([gradient.flatten() for gradient in wanted.values()]).norm()
