@@ -226,8 +226,8 @@ $(PROBE)/run/model/config.json: $(PROBE)/packed/manifest.json sample_data/small_
 	touch $@
 
 $(PROBE)/report.txt: $(PROBE)/run/model/config.json $(PROBE)/held_out.jsonl
-	$(SFT) effort probe $(PROBE)/run/model $(PROBE)/held_out.jsonl --max-tokens 1024 -o $(PROBE)/replies --force \
-	  2> $@.part
+	$(SFT) effort probe $(PROBE)/run/model $(PROBE)/held_out.jsonl --max-tokens 1024 -o $(PROBE)/replies \
+	  --force --progress never 2> $@.part
 	mv $@.part $@
 
 $(VENV)/bin/python:
