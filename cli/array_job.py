@@ -41,7 +41,7 @@ def part_of(shard: str, environment: Mapping[str, str] = os.environ) -> tuple[in
 def array_task_of(shard: str, environment: Mapping[str, str] = os.environ) -> ArrayTask | None:
     """The task of a Slurm array that this process is, where nothing else says what its share is.
 
-    Slurm tells a task the bounds of the array, not the list: what was left out between them are slots without a task.
+    Slurm gives a task the bounds of the array, not the list: what was left out between them are slots without a task.
     """
     from sft_toolkit.running.roster import ArrayTask
 

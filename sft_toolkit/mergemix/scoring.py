@@ -91,11 +91,11 @@ def score_models(
         except UsageError:
             raise
         except ToolkitError as fault:
-            told = _kept(fault, journal, model)
+            shown = _kept(fault, journal, model)
             if isinstance(fault, Unreadable) and not journal.runs:
-                raise told from fault
+                raise shown from fault
             failed.append(model.name)
-            show_fault(model.name, told)
+            show_fault(model.name, shown)
     if failed:
         raise ToolkitError(
             f"not scored: {', '.join(failed)}",

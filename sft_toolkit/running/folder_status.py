@@ -111,7 +111,7 @@ def _tasks(folder: OutputFolder) -> list[TaskState]:
 
 
 def _lives(task: TaskState, shown: float) -> bool:
-    """A killed process shows no sign of life; on this machine its number tells at once."""
+    """A killed process shows no sign of life; on this machine its number says so at once."""
     if task.host == socket.gethostname():
         return _is_there(task.pid)
     return time.time() - shown < _SECONDS_WITHOUT_SIGN

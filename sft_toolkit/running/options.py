@@ -11,7 +11,7 @@ from sft_toolkit.choices import Driver
 from sft_toolkit.running.drivers import run_ordered
 from sft_toolkit.running.roster import ArrayTask
 from sft_toolkit.running.row_reader import RowReader
-from sft_toolkit.shards.sources import STDIN
+from sft_toolkit.shards.opening import STDIN
 from sft_toolkit.stage import Counters, Progress
 
 ROWS_PER_SHARD = 10_000

@@ -26,7 +26,7 @@ _COMPUTED = re.compile(r"rotary_emb\.inv_freq$|\.masked_bias$|\.attn(?:ention)?\
 def unread_tensors(folder: Path, model: Any, unexpected: Iterable[str]) -> list[str]:
     """Names in the safetensors files of `folder` that `model` has no place for.
 
-    unexpected: those that transformers reported; others it is told by the model's class to pass over in silence
+    unexpected: those that transformers reported; others the model's class has it pass over in silence
     """
     passed_over = [re.compile(pattern) for pattern in model._keys_to_ignore_on_load_unexpected or ()]
     own, reported = set(model.state_dict()), set(unexpected)

@@ -29,7 +29,7 @@ _HINT = "this model cannot be trained here; use a trainer that was made for it"
 def load_checked(
     options: TrainOptions, config: PreTrainedConfig, ranks: Ranks, warn: Callable[[str], None]
 ) -> PackedModel:
-    """Load packed where that changes nothing, else one document after the other, which `warn` is told; collective.
+    """Load packed where that changes nothing, else one document after the other, and `warn` of that; collective.
 
     Checks compute in float32, whatever training computes in: in bfloat16 rounding hides what a small bias adds.
     Raises ToolkitError for a model that would be trained to something else than the loss of its documents.
