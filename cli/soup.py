@@ -37,6 +37,9 @@ def soup(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the averaged checkpoint.")],
     weights: Annotated[str | None, typer.Option(help="One per checkpoint: 1,2 or 0.25,0.75; default: equal.")] = None,
+    weights_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TOML: other weights for some layers or patterns of tensors.")
+    ] = None,
     greedy: Annotated[bool, typer.Option("--greedy", help="Keep only checkpoints that improve the score.")] = False,
     score_command: Annotated[str | None, typer.Option(help="'CMD {model}', prints a score on its last line.")] = None,
     score_timeout: ScoreTimeout = None,
@@ -51,24 +54,34 @@ def soup(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Average checkpoints exactly: one rounding, bounded memory, every tensor accounted for."""
+    """Average checkpoints exactly: one rounding, bounded memory, every tensor accounted for.
+
+    --weights-file has tables [[tensors]] with weights = {NAME = NUMBER}, by the names of the checkpoints, and match (a
+    pattern of tensor names), layers ("0-11") or both; the first that fits counts. [default] is for the other tensors.
+    """
     from sft_toolkit.souping.greedy import greedy_soup
     from sft_toolkit.souping.soup import require_distinct
     from sft_toolkit.souping.soup import soup as write_soup
+    from sft_toolkit.souping.weights_file import TensorWeights, read_weights
 
     require_distinct(checkpoints)
     if greedy != (score_command is not None):
         raise UsageError("--greedy and --score-command need each other", "give both or neither")
-    if greedy and weights is not None:
-        raise UsageError("--greedy chooses the weights itself", "leave out --weights")
+    if greedy and (weights is not None or weights_file is not None):
+        raise UsageError("--greedy chooses the weights itself", "leave out --weights and --weights-file")
+    if weights is not None and weights_file is not None:
+        raise UsageError("weights need one source", "give --weights, or --weights-file with a table [default]")
     options = output_options(dtype, max_shard_size, threads, force)
     manner = summary_format(quiet, json)
     if score_command is not None:
         evaluate = evaluator(score_command, score_timeout, metric)
         recipe = greedy_soup(checkpoints, output, options, evaluate, lower_is_better)
     else:
+        given = TensorWeights(tuple(_weights(weights, len(checkpoints))))
+        if weights_file is not None:
+            given = read_weights(weights_file, checkpoints)
         with elements_shown("soup", quiet or json) as advance:
-            recipe = write_soup(checkpoints, _weights(weights, len(checkpoints)), output, options, advance)
+            recipe = write_soup(checkpoints, given.default, output, options, advance, rules=given.rules)
     _tell(recipe, output, manner, metric or "score")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from sft_toolkit.errors import UsageError
 from sft_toolkit.shards.whole_folder import require_free, whole_folder
 from sft_toolkit.souping.checkpoint import in_order
-from sft_toolkit.souping.weights import weighted_mean
+from sft_toolkit.souping.weights_file import TensorRule, TensorWeights
 from sft_toolkit.souping.writing import RECIPE, Advance, Blend, OutputOptions, Recipe, ignore, open_inputs, write_models
 
 
@@ -21,21 +21,25 @@ def soup(
     options: OutputOptions,
     advance: Advance = ignore,
     notes: Mapping[str, Any] = {},
+    rules: Sequence[TensorRule] = (),
 ) -> Recipe:
     """Write the average of the checkpoints at `paths` to the folder `target`. Returns what its recipe.json holds.
 
-    `notes` go into the recipe. The order of `paths` does not matter. Raises ToolkitError, naming the tensor or the key,
-    for checkpoints that cannot be averaged; nothing is written then.
+    `notes` go into the recipe; `rules` give single tensors other weights, see `weights_file`. The order of `paths` does
+    not matter. Raises ToolkitError, naming the tensor or the key, for checkpoints that cannot be averaged; nothing is
+    written then.
     """
     weight_of = dict(zip(paths, weights, strict=True))
     ordered = in_order(paths)
     ordered_weights = [weight_of[path] for path in ordered]
-    combination = weighted_mean(ordered_weights)
+    given = TensorWeights(tuple(weights), tuple(rules)).in_order([list(paths).index(path) for path in ordered])
     require_free(target, RECIPE, force=options.force)
     require_outside(target, paths)
     inputs = open_inputs(ordered, options.dtype)
+    combination = given.combination([parameter.name for parameter in inputs.parameters])
     with whole_folder(target, RECIPE, force=options.force) as folder:
-        blend = Blend(folder, combination, ordered_weights, {"method": "weighted mean", **notes})
+        stated = {"weights_by_tensor": [rule.to_json() for rule in given.rules]} if rules else {}
+        blend = Blend(folder, combination, ordered_weights, {"method": "weighted mean", **stated, **notes})
         (recipe,) = write_models(inputs, [blend], options, advance)
     return recipe
 

@@ -116,20 +116,21 @@ class _Writer:
 
     def _average(self, chunk: _Chunk, digests: Sequence[Any]) -> Iterator[NDArray[Any]]:
         totals = [total[: chunk.count] for total in self._buffers.totals]
+        combinations = [combination.of(chunk.parameter.name) for combination in self._combinations]
         for position, digest in enumerate(digests):
             source_format = FORMATS[chunk.parameter.sources[position].dtype]
             stored = chunk.read(position, self._buffers.stored, source_format.storage)
             digest.update(stored)
-            coefficients = [combination.coefficients[position] for combination in self._combinations]
+            coefficients = [combination.coefficients[position] for combination in combinations]
             if not any(coefficients):
                 chunk.require_finite(position, stored)
-            for total, coefficient, combination in zip(totals, coefficients, self._combinations, strict=True):
+            for total, coefficient, combination in zip(totals, coefficients, combinations, strict=True):
                 if coefficient:
                     source_format.accumulate(stored, coefficient, total, position == combination.first)
 
         target_format = FORMATS[chunk.parameter.dtype]
         output = self._buffers.stored.view(target_format.storage)[: chunk.count]
-        for total, combination in zip(totals, self._combinations, strict=True):
+        for total, combination in zip(totals, combinations, strict=True):
             if not target_format.round_quotient(total, combination.divisor, output):
                 chunk.explain_not_finite()
             yield output

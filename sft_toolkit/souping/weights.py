@@ -7,8 +7,8 @@ wrong, for ties fall to the other side. As 1 and 9, products and sums are exact,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import gcd, lcm
@@ -21,10 +21,15 @@ _HUGE_EXPONENT = re.compile(r"[eE][+-]?\d{4}")
 
 @dataclass(frozen=True)
 class Combination:
-    """sum(coefficients[i] * input[i]) / divisor, all float64."""
+    """sum(coefficients[i] * input[i]) / divisor, all float64. `ruled`: tensors that are combined otherwise, by name."""
 
     coefficients: tuple[float, ...]
     divisor: float
+    ruled: Mapping[str, Combination] = field(default_factory=dict)
+
+    def of(self, tensor: str) -> Combination:
+        """How this tensor is combined."""
+        return self.ruled.get(tensor, self)
 
     @cached_property
     def first(self) -> int:
@@ -42,12 +47,12 @@ def parse_weight(text: str | float) -> Fraction:
         raise UsageError(f"weight {text} is not a number", "write a decimal or a ratio, as in 0.25 or 1/3") from None
 
 
-def weighted_mean(weights: Sequence[Fraction]) -> Combination:
-    """The mean with these weights, divided by their sum. Raises UsageError where that is zero."""
+def weighted_mean(weights: Sequence[Fraction], ruled: Mapping[str, Combination] | None = None) -> Combination:
+    """The mean with these weights, divided by their sum, but for `ruled` tensors. Raises UsageError where it is 0."""
     total = sum(weights, start=Fraction(0))
     if total == 0:
         raise UsageError(f"the weights {_shown(weights)} sum to zero", "give weights that do not cancel")
-    return _combination(weights, total)
+    return replace(_combination(weights, total), ruled=ruled or {})
 
 
 def task_arithmetic(alphas: Sequence[Fraction]) -> Combination:
