@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP := $(BIN)/pip install --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: test-servers demo demo-mergemix effort-probe fuzz pipeline test lint typecheck bench wheel clean
 

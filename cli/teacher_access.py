@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from sft_toolkit.cli.options import ENV_PREFIX
+from sft_toolkit.cli.settings import ENV_PREFIX
 from sft_toolkit.errors import ToolkitError, UsageError
 
 if TYPE_CHECKING:

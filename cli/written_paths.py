@@ -16,12 +16,14 @@ def check_written_paths(context: typer.Context) -> None:
 
     INPUT is looked at where it is resolved.
     """
-    parameters = {parameter.name: parameter for parameter in context.command.params}
+    parameters: dict[Any, Any] = {parameter.name: parameter for parameter in context.command.params}
     for name in _WRITTEN:
         target = context.params.get(name)
         if isinstance(target, Path) and str(target) == "-":
             raise typer.BadParameter("-: this is written as a file or a folder, not to stdout", param=parameters[name])
-        for other, path in _paths(context.params) if target and Path(target).exists() else ():
+        if target is None or not Path(target).exists():
+            continue
+        for other, path in _paths(context.params):
             if other not in _WRITTEN and path.exists() and path.samefile(target):
                 from sft_toolkit.cli.flags import flag_of
 
