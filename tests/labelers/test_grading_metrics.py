@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
-from sft_toolkit.labelers.grading_metrics import agreement
+from sft_toolkit.labelers.grading_metrics import agreement, calibration_error, fitted_temperature, tempered
 
 GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=60)
 
@@ -43,3 +43,18 @@ def test_the_majority_baseline_is_the_share_of_the_commonest_label() -> None:
 def test_nothing_to_compare_is_an_error() -> None:
     with pytest.raises(ValueError, match="no prompts"):
         agreement(np.array([], int), np.array([], int), 3)
+
+
+def test_the_calibration_error_worked_by_hand() -> None:
+    chances = np.array([[0.9, 0.1], [0.95, 0.05], [0.4, 0.6], [0.35, 0.65]])
+    # One bin is right in 1 of 2 at .925 on average, the other in 2 of 2 at .625.
+    assert calibration_error(np.array([0, 1, 1, 1]), chances) == pytest.approx((2 * 0.425 + 2 * 0.375) / 4)
+
+
+def test_the_temperature_makes_confidence_what_the_share_is_that_is_right() -> None:
+    chances = np.tile([0.9, 0.1], (10, 1))
+    true = np.array([0] * 7 + [1] * 3)
+    temperature = fitted_temperature(true, chances)
+    assert temperature == pytest.approx(np.log(9) / np.log(7 / 3), rel=1e-3)
+    assert tempered(chances, temperature)[0] == pytest.approx([0.7, 0.3], abs=1e-3)
+    assert tempered(np.array([[1.0, 0.0]]), 2.0).tolist() == [[1.0, 0.0]]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import xxhash
 
 from sft_toolkit.conversation import Conversation
-from sft_toolkit.errors import RecordError
+from sft_toolkit.errors import RecordError, ToolkitError
 from sft_toolkit.json_text import encode
 from sft_toolkit.stage import Outcome, Stage
 from sft_toolkit.stages.grade.labels import AGREEMENT, CONFIDENCE, VOTES, prompt_text
@@ -24,17 +24,23 @@ _PLACES = 4
 class GradeStage(Stage):
     """Writes `difficulty` and, under `difficulty_confidence`, its probability. `keep` leaves labelled records alone.
 
-    Raises ToolkitError where `model` is no folder of a student.
+    Raises ToolkitError where `model` is no folder of a student, and, without `anyway`, where that student agreed no
+    more with the teacher than its commonest level does.
     """
 
     model: str
     keep: bool = False
+    anyway: bool = False
 
     name: ClassVar[str] = "grade"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self._grader
+        if self._grader.report.get("useless") and not self.anyway:
+            raise ToolkitError(
+                f"{self.model}: this student agrees no more with its teacher than the commonest level does",
+                "collect more labels, of the data sets to label; or give `anyway` to apply it all the same",
+            )
 
     @cached_property
     def _grader(self) -> Grader:
@@ -49,7 +55,7 @@ class GradeStage(Stage):
 
     def facts(self) -> dict[str, Any]:
         arrays = sorted(self._grader.arrays.items())
-        digest = xxhash.xxh3_128(encode([self._grader.student, self._grader.levels]))
+        digest = xxhash.xxh3_128(encode([self._grader.student, self._grader.levels, self._grader.temperature]))
         for name, array in arrays:
             digest.update(name.encode() + array.tobytes())
         return {"grader": digest.hexdigest(), "levels": list(self._grader.levels)}

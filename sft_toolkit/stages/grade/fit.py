@@ -1,7 +1,9 @@
 """`grade fit`: a student of the teacher's labels, and how well it agrees where it has not seen them.
 
 Two held-out figures: on a random fifth of the prompts, and on data sets that were left out whole. Lexical students
-partly learn which data set a prompt is from; the second figure shows how much of the first one is that.
+partly learn which data set a prompt is from; the second figure shows how much of the first one is that. Confidences are
+calibrated on the data sets that were left out, for a student is surer of what it knows; with one data set only, on the
+fifth.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from sft_toolkit.choices import ClassifierKind
 from sft_toolkit.conversation import Conversation
 from sft_toolkit.draws import key, uniform
 from sft_toolkit.errors import RecordError, ToolkitError
-from sft_toolkit.labelers.grading_metrics import Agreement, agreement
+from sft_toolkit.labelers.grading_metrics import (
+    Agreement,
+    agreement,
+    calibration_error,
+    fitted_temperature,
+    tempered,
+)
 from sft_toolkit.running.options import RunOptions
 from sft_toolkit.running.passes import Batches, measure_blocks
 from sft_toolkit.stage import Counters, Outcome
@@ -42,16 +50,25 @@ class Labelled:
 
 
 @dataclass(frozen=True)
+class Calibration:
+    """Mean confidence and expected calibration error of the confidences that `apply` would write."""
+
+    confidence: float
+    error: float
+
+
+@dataclass(frozen=True)
 class Report:
     """Agreement with the teacher on prompts (`seen` data sets) and on data sets (`unseen`) that the fit left out.
 
-    `unseen` is None where there is one data set only.
+    `unseen` is None where there is one data set only. `calibrations` are those of `seen`, and of `unseen` if there is.
     """
 
     levels: tuple[str, ...]
     seen: Agreement
     unseen: Agreement | None
     datasets: int
+    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def collapses(self) -> bool:
@@ -60,13 +77,22 @@ class Report:
             return False
         return self.unseen.kappa < _COLLAPSE * self.seen.kappa or self.unseen.exact <= self.unseen.majority
 
+    @property
+    def useless(self) -> bool:
+        """True where always giving the commonest level agrees as well: on data sets left out, or the random split."""
+        found = self.seen if self.unseen is None else self.unseen
+        return found.exact <= found.majority
+
+    @property
+    def splits(self) -> dict[str, Agreement]:
+        found = {"random split": self.seen, "data sets left out": self.unseen}
+        return {name: split for name, split in found.items() if split is not None}
+
     def to_json(self) -> dict[str, Any]:
-        splits = {"random split": self.seen, "data sets left out": self.unseen}
-        return {
-            "datasets": self.datasets,
-            "collapses": self.collapses,
-            **{name: _figures(found) for name, found in splits.items() if found is not None},
-        }
+        figures = {name: _figures(found) for name, found in self.splits.items()}
+        for split, calibration in zip(figures.values(), self.calibrations, strict=False):
+            split.update(confidence=round(calibration.confidence, 4), calibration_error=round(calibration.error, 4))
+        return {"datasets": self.datasets, "collapses": self.collapses, "useless": self.useless, **figures}
 
 
 def fit_grader(
@@ -79,9 +105,9 @@ def fit_grader(
             f"{len(labelled.levels)} labels of {len(np.unique(labelled.levels))} levels: too few to learn from",
             f"collect {_FEWEST} or more, of two levels at least",
         )
-    report = _evaluate(student, labelled, column.levels, seed)
+    report, temperature = _evaluate(student, labelled, column.levels, seed)
     arrays = students().STUDENTS[student].fit(labelled.prompts, labelled.levels, len(column.levels))
-    return Grader(student, column.levels, dict(arrays), report.to_json()), report, counters
+    return Grader(student, column.levels, dict(arrays), report.to_json(), temperature), report, counters
 
 
 def _read(column: LabelColumn, seed: int, run: RunOptions) -> tuple[Labelled, Counters]:
@@ -127,32 +153,70 @@ def _labelled(column: LabelColumn, seed: int, batch: list[Conversation], outcome
         yield Labelled(students().prompts_of(texts), np.array(levels, np.int64), datasets, draws)
 
 
-def _evaluate(student: ClassifierKind, labelled: Labelled, levels: tuple[str, ...], seed: int) -> Report:
-    """Equal prompts have equal draws, so that none is on both sides of the random split."""
+def _evaluate(student: ClassifierKind, labelled: Labelled, levels: tuple[str, ...], seed: int) -> tuple[Report, float]:
+    """The report, and the temperature of confidences.
+
+    Equal prompts have equal draws, so that none is on both sides of the random split.
+    """
     held_out = labelled.draws < _HELD_OUT
     if not held_out.any() or held_out.all():
         held_out = labelled.draws <= np.median(labelled.draws)
-    seen = _agreement(student, labelled, [held_out], len(levels))
+    seen = _left_out(student, labelled, [held_out], len(levels))
     names = sorted(set(labelled.datasets), key=lambda name: (key(seed, "grade folds", name), name))
-    unseen = None
-    if len(names) > 1:
-        fold_of = {name: place % _FOLDS for place, name in enumerate(names)}
-        folds = np.array([fold_of[name] for name in labelled.datasets])
-        unseen = _agreement(student, labelled, [folds == fold for fold in range(min(_FOLDS, len(names)))], len(levels))
-    return Report(levels, seen, unseen, len(names))
+    if len(names) == 1:
+        temperature = fitted_temperature(seen.true, seen.chances)
+        calibration = _calibration(seen, np.full(len(seen.true), temperature))
+        return Report(levels, seen.agreement, None, 1, (calibration,)), temperature
+    fold_of = {name: place % _FOLDS for place, name in enumerate(names)}
+    folds = np.array([fold_of[name] for name in labelled.datasets])
+    unseen = _left_out(student, labelled, [folds == fold for fold in range(min(_FOLDS, len(names)))], len(levels))
+    temperature = fitted_temperature(unseen.true, unseen.chances)
+    calibrations = (
+        _calibration(seen, np.full(len(seen.true), temperature)),
+        _calibration(unseen, _temperatures_by_others(unseen)),
+    )
+    return Report(levels, seen.agreement, unseen.agreement, len(names), calibrations), temperature
 
 
-def _agreement(
+@dataclass(frozen=True)
+class _LeftOut:
+    """Labels and chances of what fits left out. true, fold: int[n]; chances: float64[n, levels]."""
+
+    true: npt.NDArray[np.int64]
+    fold: npt.NDArray[np.int64]
+    chances: npt.NDArray[np.float64]
+
+    @property
+    def agreement(self) -> Agreement:
+        return agreement(self.true, self.chances.argmax(axis=1), self.chances.shape[1])
+
+
+def _left_out(
     student: ClassifierKind, labelled: Labelled, held_outs: list[npt.NDArray[np.bool_]], count: int
-) -> Agreement:
-    """Agreement over all that is held out, each time by a student that was fitted on the rest."""
+) -> _LeftOut:
+    """All that is held out, each time graded by a student that was fitted on the rest."""
     kind = students().STUDENTS[student]
-    true, given = [], []
+    true, chances = [], []
     for held_out in held_outs:
         arrays = kind.fit(labelled.prompts[~held_out], labelled.levels[~held_out], count)
-        given.append(kind.probabilities(arrays, labelled.prompts[held_out]).argmax(axis=1))
+        chances.append(kind.probabilities(arrays, labelled.prompts[held_out]))
         true.append(labelled.levels[held_out])
-    return agreement(np.concatenate(true), np.concatenate(given), count)
+    folds = np.repeat(np.arange(len(true)), [len(part) for part in true])
+    return _LeftOut(np.concatenate(true), folds, np.concatenate(chances))
+
+
+def _temperatures_by_others(found: _LeftOut) -> npt.NDArray[np.float64]:
+    """For each prompt the temperature fitted on the other folds, so that its error is one on data not seen."""
+    temperatures = np.empty(len(found.true))
+    for fold in np.unique(found.fold):
+        inside = found.fold == fold
+        temperatures[inside] = fitted_temperature(found.true[~inside], found.chances[~inside])
+    return temperatures
+
+
+def _calibration(found: _LeftOut, temperatures: npt.NDArray[np.float64]) -> Calibration:
+    chances = tempered(found.chances, temperatures[:, None])
+    return Calibration(float(chances.max(axis=1).mean()), calibration_error(found.true, chances))
 
 
 def _figures(found: Agreement) -> dict[str, Any]:

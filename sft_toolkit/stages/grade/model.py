@@ -24,28 +24,34 @@ DESCRIPTION, _ARRAYS = "grader.json", "student.safetensors"
 
 class _Description(msgspec.Struct, forbid_unknown_fields=True):
     schema: Literal["kolibri-sft grader"]
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     tool_version: str
     student: ClassifierKind
     levels: list[str]
     features: int
     arrays: str
+    temperature: float
     report: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Grader:
-    """A fitted student: its kind, levels from the easiest, arrays, and what `fit` measured of it."""
+    """A fitted student: its kind, levels from the easiest, arrays, what `fit` measured of it, and the temperature at
+    which its probabilities are calibrated on data sets that it has not seen."""
 
     student: ClassifierKind
     levels: tuple[str, ...]
-    arrays: dict[str, npt.NDArray[np.floating]]
+    arrays: dict[str, npt.NDArray[Any]]
     report: dict[str, Any]
+    temperature: float = 1.0
 
     def probabilities(self, texts: list[str]) -> npt.NDArray[np.float64]:
         """P(level) of each prompt: float64[n, levels]. The same for a prompt whatever stands beside it."""
         grading = students()
-        return grading.STUDENTS[self.student].probabilities(self.arrays, grading.prompts_of(texts))
+        from sft_toolkit.labelers.grading_metrics import tempered
+
+        chances = grading.STUDENTS[self.student].probabilities(self.arrays, grading.prompts_of(texts))
+        return tempered(chances, self.temperature)
 
     def write(self, target: Path, *, force: bool = False) -> None:
         """Write the folder, which appears when it is whole. Raises as `whole_folder` does."""
@@ -54,12 +60,13 @@ class Grader:
         data = save(self.arrays)
         description = _Description(
             schema="kolibri-sft grader",
-            schema_version=1,
+            schema_version=2,
             tool_version=sft_toolkit.__version__,
             student=self.student,
             levels=list(self.levels),
             features=students().VERSION,
             arrays=xxhash.xxh3_128_hexdigest(data),
+            temperature=self.temperature,
             report=self.report,
         )
         with whole_folder(target, DESCRIPTION, force=force) as folder:
@@ -97,4 +104,4 @@ def read_grader(folder: Path) -> Grader:
         raise ToolkitError(f"{path}: not a grader of this tool: {fault}", "fit again") from fault
     if description.features != students().VERSION:
         raise ToolkitError(f"{path}: fitted on other features than this version computes", "fit again")
-    return Grader(description.student, tuple(description.levels), arrays, description.report)
+    return Grader(description.student, tuple(description.levels), arrays, description.report, description.temperature)

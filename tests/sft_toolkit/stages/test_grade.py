@@ -151,6 +151,9 @@ def test_what_is_learned_of_data_sets_alone_collapses_where_they_are_left_out(tm
     assert report.seen.exact > 0.95
     assert report.unseen is not None and report.unseen.exact == 0
     assert report.collapses and report.to_json()["collapses"] is True
+    assert report.useless and report.to_json()["useless"] is True
+    seen, unseen = report.calibrations
+    assert seen.confidence < 0.5 and unseen.confidence < 0.6
 
 
 @pytest.mark.parametrize(
