@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import socket
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,15 @@ def one_rank(rank: int, ranks: int, context: int, replicas: int, port: int, fold
             torch.save((total.item(), gradients), results)
 
 
-@pytest.mark.parametrize("context", [2, 4])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "context"),
+    [
+        ("kolibri1", 2),
+        ("qwen3", 4),
+        ("gpt_oss", 2),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in product(FAMILIES, (2, 4))),
+    ],
+)
 def test_ranks_that_share_a_sequence_have_the_loss_and_gradients_of_plain_transformers(
     family: str, context: int, tmp_path: Path
 ) -> None:
