@@ -41,7 +41,7 @@ def _compare(attempt: Attempt, key: Any, as_number: Verdict) -> Verdict:
     try:
         from math_verify import parse, verify
     except ImportError as fault:
-        raise ToolkitError("--verifier math needs math-verify", "install kolibri-sft[math]") from fault
+        raise ToolkitError("`verifier=math` needs math-verify", "install kolibri-sft[math]") from fault
     try:
         target = parse(_formula(attempt.answer, attempt.language), parsing_timeout=_SECONDS)
         gold = parse(_reference(str(key), attempt.language), parsing_timeout=_SECONDS)
