@@ -36,7 +36,10 @@ COMMANDS = {
     ),
     "dedup": Entry("dedup", "dedup", "Keep one record of each cluster of equal and nearly equal ones.", _RECORDS),
     "decontaminate": Entry(
-        "decontaminate", "decontaminate", "Reject what overlaps with a benchmark, and report what is missed.", _RECORDS
+        "decontaminate",
+        "decontaminate",
+        "Reject what overlaps with a benchmark, and report what such a filter misses.",
+        _RECORDS,
     ),
     "effort": Entry("effort", "app", "Draw soft effort labels from reasoning lengths.", _RECORDS),
     "grade": Entry(
