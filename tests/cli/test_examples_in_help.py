@@ -43,11 +43,11 @@ def run_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     prompts = [
         {
             "id": f"p{n}",
-            "dataset": "abc"[n % 3],
+            "dataset": "abc"[n // 3 % 3],
             "level": levels[n % 3],
             "messages": [message("user", "+1" * 4 ** (n % 3 + 1) + f" {n}")],
         }
-        for n in range(60)
+        for n in range(90)
     ]
     write(tmp_path / "prompts.jsonl", prompts)
     attempts = [
