@@ -63,8 +63,20 @@ class ChatTokenizer:
         return self._tokenizer.token_to_id(self._folder.special_tokens.get("eos_token", ""))
 
     def encode(self, texts: list[str]) -> list[Encoding]:
-        """One encoding per text, without special tokens that the text does not write itself."""
-        encodings: list[Encoding] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        """One encoding per text, without special tokens that the text does not write itself.
+
+        Raises ToolkitError where the tokenizer cannot.
+        """
+        try:
+            encodings: list[Encoding] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
+        except BaseException as fault:
+            # A panic of the tokenizer's native code is no Exception, and its class has no name to import.
+            if not isinstance(fault, Exception) and type(fault).__name__ != "PanicException":
+                raise
+            raise ToolkitError(
+                f"{self._folder.path}: the tokenizer fails on a text: {fault}",
+                "is its tokenizer.json as it was written?",
+            ) from fault
         return encodings
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -83,7 +83,7 @@ def _system(name: str) -> tuple[Any, str]:
     import fsspec
 
     try:
-        return fsspec.core.url_to_fs(name)  # type: ignore[no-any-return]
+        return fsspec.core.url_to_fs(name)
     except ImportError as fault:
         raise UsageError(f"{name}: {fault}", f"or {_TO_GET}") from fault
     except ValueError as fault:

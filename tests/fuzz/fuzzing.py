@@ -23,8 +23,10 @@ from pathlib import Path
 from tests.fuzz.targets import REFUSALS, TARGETS, Target
 
 HANG_SECONDS = 10.0
+SECONDS_TO_BEGIN = 60.0
 START_METHOD = "spawn"
 MEMORY = 6 << 30
+INPUTS_OF_A_PROCESS = 2000  # Arrow keeps a megabyte of address space for each stream that turned out damaged
 FAULTS_SHOWN = 20
 
 
@@ -48,23 +50,24 @@ def fuzz(name: str, inputs: int, seed: int, keep: Path) -> Found:
     found, begun, start = Found(), time.monotonic(), 0
     context = multiprocessing.get_context(START_METHOD)
     while start < inputs:
+        stop = min(inputs, start - start % INPUTS_OF_A_PROCESS + INPUTS_OF_A_PROCESS)
         ours, theirs = context.Pipe(duplex=False)
-        at = context.Value("q", start)
-        worker = context.Process(target=_work, args=(name, start, inputs, seed, at, theirs))
+        at = context.Value("q", start - 1)  # nothing is tried before the seeds are made
+        worker = context.Process(target=_work, args=(name, start, stop, seed, at, theirs))
         worker.start()
         theirs.close()
-        how = _watch(worker, at, ours, found)
-        start = int(at.value) + 1 if how else inputs
+        how = _watch(worker, at, start, ours, found)
         if how:
-            found.faults.setdefault(how, int(at.value))
+            found.faults.setdefault(how, max(int(at.value), start))
+        start = max(int(at.value), start) + 1 if how else stop
     found.inputs, found.seconds = inputs, time.monotonic() - begun
     _keep(name, found, seed, keep)
     return found
 
 
-def _watch(worker: multiprocessing.Process, at: object, ours: Connection, found: Found) -> str:
+def _watch(worker: multiprocessing.Process, at: object, start: int, ours: Connection, found: Found) -> str:
     """Wait for a process; returns how it died, empty where it came to its end."""
-    seen, since = -1, time.monotonic()
+    seen, since = start - 1, time.monotonic()
     while worker.is_alive() or ours.poll():
         if ours.poll(0.2):
             try:
@@ -78,7 +81,9 @@ def _watch(worker: multiprocessing.Process, at: object, ours: Connection, found:
         number = at.value  # type: ignore[attr-defined]
         if number != seen:
             seen, since = number, time.monotonic()
-        elif time.monotonic() - since > HANG_SECONDS + (60 if number < 0 else 0) and worker.is_alive():
+        elif (
+            time.monotonic() - since > HANG_SECONDS + (SECONDS_TO_BEGIN if number < start else 0) and worker.is_alive()
+        ):
             worker.kill()
             worker.join()
             return f"hangs for {HANG_SECONDS:g} s"

@@ -69,7 +69,7 @@ def _run(ray: Any, tasks: Iterator[Task], work: Callable[[Task], Result], worker
         found = pickle.loads(data)
         if not done:
             raise found
-        return found  # type: ignore[no-any-return]
+        return found
 
     ahead = workers or AHEAD_PER_WORKER * max(1, int(ray.cluster_resources().get("CPU", 1)))
     try:
@@ -81,7 +81,7 @@ def _run(ray: Any, tasks: Iterator[Task], work: Callable[[Task], Result], worker
 
 def _value(ray: Any, task: Any, reference: Any) -> tuple[bool, bytes]:
     try:
-        return ray.get(reference)  # type: ignore[no-any-return]
+        return ray.get(reference)
     except ray.exceptions.RayTaskError as fault:
         raise ToolkitError(
             f"a Ray worker cannot run this package: {_last_line(fault)}",
