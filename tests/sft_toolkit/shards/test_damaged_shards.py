@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sft_toolkit.errors import ToolkitError
@@ -169,6 +170,7 @@ SHARD = {"name": "part-00000.arrow", "rows": 1, "tokens": 1, "bytes": 1, "blake2
         {"shards": [{**SHARD, "name": "a\0b"}]},
         {"shards": [{**SHARD, "name": ".."}]},
         {"shards": [{**SHARD, "name": ""}]},
+        {"shards": [{**SHARD, "name": "x" * 5000}]},
         {"schema": "pickles"},
         {"schema": None},
         {"schema": ["tokens"]},
@@ -210,6 +212,16 @@ def test_nothing_of_the_machine_gets_into_the_quarantine(tmp_path: Path, run_cli
     done = run_cli("convert", tmp_path, "-o", "-", "--on-error", "quarantine", "--quarantine", rejected)
     assert done.returncode in (1, 2)
     assert b"state.json: " in done.stderr and not rejected.exists()
+
+
+def test_a_column_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.arrow"
+    table = pa.table({"messages": ["[]"], "columnname": ["x"]})
+    with pa.ipc.new_file(path, table.schema) as sink:
+        sink.write(table)
+    path.write_bytes(path.read_bytes().replace(b"columnname", b"column\xa4ame"))
+    with pytest.raises(ToolkitError, match=r"x\.arrow: "):
+        convert(path, tmp_path / "out")
 
 
 def test_splits_of_any_kind_are_named(tmp_path: Path) -> None:
