@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,16 +69,8 @@ class ChatTokenizer:
 
         Raises ToolkitError where the tokenizer cannot.
         """
-        try:
+        with _refusing(self._folder.path):
             encodings: list[Encoding] = self._tokenizer.encode_batch(texts, add_special_tokens=False)
-        except BaseException as fault:
-            # A panic of the tokenizer's native code is no Exception, and its class has no name to import.
-            if not isinstance(fault, Exception) and type(fault).__name__ != "PanicException":
-                raise
-            raise ToolkitError(
-                f"{self._folder.path}: the tokenizer fails on a text: {fault}",
-                "is its tokenizer.json as it was written?",
-            ) from fault
         return encodings
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -128,7 +122,8 @@ class ChatTokenizer:
         # The guard, a character for private use that no text is expected to hold, is one token. It stands for what
         # came before, and is cut off again; text that holds it is refused, since it would look like the guard.
         guard = _GUARD if low else ""
-        plain = Located.of(self._plain.encode(guard + text[low:high], add_special_tokens=False))
+        with _refusing(self._folder.path):
+            plain = Located.of(self._plain.encode(guard + text[low:high], add_special_tokens=False))
         if _GUARD in text[low:high] or np.isin(plain.ids, list(self.control.values())).any():
             raise RecordError("control_text", "text of a message holds a control token that cannot be made inert")
         return Located(plain.ids[len(guard) :], plain.offsets[len(guard) :] + np.int32(low - len(guard)))
@@ -150,7 +145,8 @@ class ChatTokenizer:
     def _find_prefix(self) -> np.ndarray:
         # What the encoding of any text begins with. Where tokenizer_config.json contradicts the post-processor
         # (`add_bos_token`), the configuration wins.
-        encoding = self._tokenizer.encode("x")
+        with _refusing(self._folder.path):
+            encoding = self._tokenizer.encode("x")
         special = encoding.special_tokens_mask
         added = encoding.ids[: special.index(0)] if 0 in special else []
         bos = self._tokenizer.token_to_id(self._folder.special_tokens.get("bos_token", ""))
@@ -181,6 +177,21 @@ class ChatTokenizer:
                 f"{self._folder.path}: the tokenizer does not place {lost} where it stands in a text",
                 "its normaliser or its added tokens leave no way to put a loss mask in the right place",
             )
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Raise ToolkitError where the tokenizer in this folder fails on a text.
+
+    A panic of its native code is no Exception, and its class has no name to import.
+    """
+    try:
+        yield
+    except BaseException as fault:
+        if not isinstance(fault, Exception) and type(fault).__name__ != "PanicException":
+            raise
+        said = f"{path}: the tokenizer fails on a text: {fault}"
+        raise ToolkitError(said, "is its tokenizer.json as it was written?") from fault
 
 
 class Located:
