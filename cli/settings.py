@@ -13,7 +13,7 @@ import typer
 ENV_PREFIX = "KOLIBRI_SFT"
 CONFIG_KEYS = "kolibri_sft.config_keys"
 """In a context's `meta`: of each option whose value the file gives, where it stands there, as in `[pack] capacity`."""
-_OTHER_VARIABLES = ("DEBUG", "API_KEY", "SHARD_INDEX", "SHARD_COUNT", "MODEL", "TEST_SERVERS", "WRITE_DOCS")
+_OTHER_VARIABLES = ("DEBUG", "API_KEY", "SHARD_INDEX", "SHARD_COUNT", "MODEL", "LID176", "TEST_SERVERS", "WRITE_DOCS")
 """Of no option: some are read elsewhere, MODEL is set for score commands, the last two are for the project's tests."""
 
 Words = tuple[str, ...]
