@@ -29,8 +29,14 @@ _PATTERNS = (
     r"(?:donnée?s?|imposée?s?|fournie?s?|indiquée?s?)\b",
     rf"\b{_CALL}{_WORDS}{{0,3}}\s+(?:est[áa]|están|ha\s+sido|viene){_WORDS}{{0,2}}\s+(?:dad[ao]s?|indicad[ao]s?|fijad[ao]s?)\b",
     rf"\b{_CALL}{_WORDS}{{0,3}}\s+(?:è|sono|mi\s+è){_WORDS}{{0,2}}\s+(?:dat[aeio]|indicat[aeio]|fornit[aeio])\b",
+    rf"\b{_CALL}{_WORDS}{{0,2}}\s+(?:fest|bereits\s+fest)(?:steht|stand|stehen)\b",
+    rf"\bkenne{_WORDS}{{0,2}}\s+{_CALL}(?:{_WORDS}{{0,1}}\s+(?:bereits|schon))|\b(?:bereits|schon){_WORDS}{{0,2}}\s+{_CALL}\s+kenne\b",
+    rf"\balready\s+know\s+(?:which|what|the){_WORDS}{{0,2}}\s*{_CALL}\b",
+    r"\b(?:die\s+lösung|the\s+solution)\s+(?:ist|is)\s+(?:mir\s+|to\s+me\s+|bereits\s+|already\s+)*"
+    r"(?:vorgegeben|given)\b(?!\s+(?:by|in|durch|als)\b)",
     # The given call.
     rf"\b(?:d(?:er|en|em|es|ie)|diese[rnms]?)\s+(?:mir\s+)?(?:bereits\s+)?(?:vor)?ge(?:geben|schrieben)e[nrms]?{_WORDS}{{0,1}}\s+{_CALL}\b",
+    r"\b(?i:ziel(?:werkzeug|funktions|tool-?)?aufruf)(?:e[sn]?|s)?\b",
     rf"\b(?:the|this|these|that|those)\s+(?:already\s+)?"
     rf"(?:given|provided|prescribed|predetermined|predefined|target|expected|required\s+next){_WORDS}{{0,1}}\s+{_CALL}\b",
     r"\bl['’]appel\s+(?:donné|fourni|imposé|indiqué)|\bla\s+llamada\s+(?:dada|indicada)|\bla\s+chiamata\s+(?:data|fornita|indicata)",

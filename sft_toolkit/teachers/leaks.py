@@ -36,6 +36,12 @@ _CONTROL_TOKEN = re.compile(
 )
 # After a space a bracket opens arguments only if it looks so: "wetter (das Werkzeug)" is prose.
 _SPACED_ARGUMENTS = r"\s+\(\s*(?:[\"'\[{\d]|\w+\s*[=:])"
+_CALLED = (
+    rf"(?<!\w){{name}}(?:\(\s*[^)\s]|{_SPACED_ARGUMENTS.replace('{', '{{').replace('}', '}}')})",
+    r"(?<!\w)(?:functions\.|to=(?:functions\.)?|(?:Action|Aktion|Tool)\s*:\s*){name}(?!\w)",  # Harmony, ReAct
+    r"(?<!\w){name}[ \t]*:[ \t]*\n[ \t]+[\w-]+[ \t]*:",  # YAML
+)
+_NAME_KEYS = ("name", "tool", "function", "tool_name", "function_name", "action")
 _SPACE_AND_QUOTES = re.compile(r"[\s\"'`\\]+")
 _SEPARATOR = re.compile(r"[:=>|→]")
 _BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{16,}")
@@ -69,7 +75,9 @@ def _holds_call(text: str, calls: Calls) -> bool:
     Order of keys, spacing and the kind of quotes do not hide it. Arguments that are empty are no quotation.
     """
     names = {call.name for call in calls}
-    if any(re.search(rf"(?<!\w){re.escape(name)}(?:\(\s*[^)\s]|{_SPACED_ARGUMENTS})", text) for name in names):
+    if any(re.search(form.format(name=re.escape(name)), text) for name in names for form in _CALLED):
+        return True
+    if any(_holds_tuple(text, call) for call in calls):
         return True
     squeezed = _squeezed(text)
     if any(_holds_object(call.arguments) and _squeezed(_shown(call.arguments)) in squeezed for call in calls):
@@ -77,7 +85,20 @@ def _holds_call(text: str, calls: Calls) -> bool:
     if any(found.dialect != OBJECT or found.call.name in names for found in find_calls(text)):
         return True
     values = [value for found in find_objects(text) for value in _within(found.value)]
+    if any(value.get(key) in names for value in values for key in _NAME_KEYS if isinstance(value.get(key), str)):
+        return True
     return any(_shares(value, call.arguments) for value in values for call in calls)
+
+
+def _holds_tuple(text: str, call: ToolCall) -> bool:
+    """Name and a value side by side as in ("book_flight", "Berlin"), or the arguments as Python's dict(from_=…)."""
+    for key, value in _leaves(call.arguments):
+        pattern = _value_pattern(value)
+        if pattern and re.search(rf"[\"']{re.escape(call.name)}[\"']\s*,\s*[\"'\[({{]*{pattern}(?!\w)", text):
+            return True
+        if re.search(rf"(?<!\w)dict\([^()]{{0,200}}?(?<!\w){re.escape(key)}_?\s*=", text):
+            return True
+    return False
 
 
 def _shares(value: dict[str, Any], arguments: Any) -> bool:
@@ -152,6 +173,8 @@ def _value_pattern(value: Any) -> str:
 
 
 def _holds_encoded(text: str, calls: Calls) -> bool:
+    if any(len(call.name) > 3 and call.name[::-1] in text and call.name[::-1] != call.name for call in calls):
+        return True
     found = (_holds_markup, _holds_call, _holds_arguments, _names)
     return any(holds(plain, calls) for plain in _decoded(text) for holds in found)
 
