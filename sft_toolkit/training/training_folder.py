@@ -15,12 +15,13 @@ import xxhash
 from sft_toolkit.errors import ToolkitError, UsageError
 from sft_toolkit.json_text import decode, encode, encode_text
 from sft_toolkit.shards.atomic import explained, write_text
-from sft_toolkit.training.extension import Extension
 from sft_toolkit.training.options import Recipe
 from sft_toolkit.training.sequences import PackedFolder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
+
+    from sft_toolkit.training.extension import Extension
 
 PINS, MODEL = "run.json", "model"
 _LOCK = ".lock"

@@ -214,7 +214,7 @@ def test_edges_of_another_tokenizer_and_files_that_are_none_are_refused(folder, 
     missing = run_cli("effort", "apply", folder / "in.jsonl", "--edges", tmp_path / "none.json", *words)
     for failed, message in (
         (other, "fitted with tokenizer"),
-        (malformed, "edges.json: not edges of kolibri-sft effort fit"),
+        (malformed, "edges.json: not a file of edges: "),
         (missing, "none.json: No such file"),
     ):
         assert (failed.returncode, failed.stdout) == (1, b"")

@@ -200,7 +200,7 @@ def test_quarantine_in_a_pipe_needs_a_file_to_keep_records_in(run_cli: RunCli, t
         (b"\n\n", "no records; is the input empty?"),
         (b'{"messages": [{"role": "user", "content": "\xff"}]}\n', "in.jsonl:1: byte 44 of the line is not UTF-8"),
         (b'{"messages": [{"role": "user", "con', "in.jsonl:1: the last line is cut off"),
-        (b'[{"messages": []}]\n', "in.jsonl:1: the record is not a JSON object"),
+        (b'[{"messages": []}]\n', "in.jsonl:1: the line is a JSON array, not one record"),
     ],
 )
 def test_content_that_is_no_records_is_one_line_with_the_place(
@@ -295,11 +295,11 @@ def test_a_config_file_with_an_unknown_option_is_refused(run_cli: RunCli, tmp_pa
 
 
 def test_a_subcommand_has_a_table_of_its_own_in_the_config_file(run_cli: RunCli, tmp_path: Path) -> None:
-    lines = ["language = 'de'", "effort = 5", "[grade]", "wrokers = 1", "[convert]", "dataset = 'd'"]
+    lines = ["workers = 1", "[effort.label]", "seed = 1", "[convert]", "dataset = 'd'"]
     (tmp_path / "c.toml").write_text("\n".join(lines))
     done = run_cli("convert", "--config", tmp_path / "c.toml", stdin=json.dumps(record(0)).encode())
     assert json.loads(done.stdout)["dataset"] == "d", done.stderr
-    (tmp_path / "c.toml").write_text("[effort]\nlength-column = 'n'\n[effort.label]\nseed = 5\n[fit]\nseed = 1\n")
+    (tmp_path / "c.toml").write_text("[effort]\nlength-column = 'n'\n[effort.label]\nseed = 5\n")
     done = run_cli("effort", "label", "--config", tmp_path / "c.toml", stdin=json.dumps(record(0, n=3)).encode())
     assert done.returncode == 0, done.stderr
     (tmp_path / "c.toml").write_text("[effort.label]\nwrokers = 1\n")

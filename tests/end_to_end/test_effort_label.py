@@ -80,6 +80,7 @@ def test_a_run_of_other_options_or_inputs_is_not_gone_on_with(
 ) -> None:
     kill_in_the_second_pass(source, tmp_path / "out", block=1)
     if not change:
+        lengthen_behind_the_back(source, block=3)
         os.utime(source)
     refused = run_cli("effort", "label", source, *COMMON, *change, "-o", tmp_path / "out", "--resume")
     assert refused.returncode == 2
@@ -92,7 +93,7 @@ def test_a_finished_run_is_not_fitted_again_and_its_edges_serve_apply(
     target = tmp_path / "out"
     assert run_cli("effort", "label", source, *COMMON, "-o", target).returncode == 0
     refused = run_cli("effort", "label", source, *COMMON, "-o", target)
-    assert refused.returncode == 2 and b"holds a finished run; use --resume" in refused.stderr
+    assert refused.returncode == 2 and b"holds a finished run; name another --output" in refused.stderr
     applied = run_cli("effort", "apply", source, *COMMON, "--edges", target / "effort_edges.json", "-o", tmp_path / "b")
     assert applied.returncode == 0, applied.stderr
     assert files(tmp_path / "b") == files(target)
