@@ -7,10 +7,11 @@ from pathlib import Path
 
 from sft_toolkit.errors import UsageError
 from sft_toolkit.running.options import RunOptions
+from sft_toolkit.shards.input_names import is_on_disk
 from sft_toolkit.shards.opening import STDIN
 from sft_toolkit.shards.output import require_output_parent
 from sft_toolkit.shards.remote import require_local
-from sft_toolkit.shards.sources import Source, is_on_disk
+from sft_toolkit.shards.sources import Source
 
 _FILES_NOT_WRITTEN = (".json", ".ndjson", ".parquet", ".arrow", ".csv", ".txt", ".gz", ".zst", ".bz2", ".xz", ".zip")
 
