@@ -27,10 +27,11 @@ def file_pin(path: Path, known: Iterable[Mapping[str, Any]] = (), content: str |
     for pin in known:
         if pin.get("content") and all(pin.get(key) == value for key, value in place.items()):
             return dict(pin)
-    return {**place, "content": content or _content(path)}
+    return {**place, "content": content or content_hash(path)}
 
 
-def _content(path: Path) -> str:
+def content_hash(path: Path) -> str:
+    """xxh3-128 of a file's bytes, as hex: against damage and change, not against tampering."""
     digest = xxhash.xxh3_128()
     with path.open("rb") as file:
         while data := file.read(_BYTES_PER_READ):

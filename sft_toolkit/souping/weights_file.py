@@ -13,7 +13,6 @@ weights = { tuned = 1 }       # a checkpoint that is not named has weight 0
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -23,8 +22,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import UsageError
 from sft_toolkit.souping.weights import Combination, parse_weight, weighted_mean
+from sft_toolkit.toml_file import read_toml
 
 _LAYER = re.compile(r"(?:^|\.)(?:layers?|h|blocks?)\.(\d+)\.")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -105,14 +105,7 @@ def read_weights(path: Path, checkpoints: Sequence[Path]) -> TensorWeights:
     names = [checkpoint.name for checkpoint in checkpoints]
     if len(set(names)) < len(names):
         raise UsageError(f"{path}: two checkpoints have one name among {', '.join(names)}", "rename one, or link to it")
-    try:
-        file = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8"), parse_float=str), _File)
-    except OSError as fault:
-        raise ToolkitError(f"{path}: {fault.strerror}") from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise UsageError(f"{path}: not TOML: {fault}") from fault
-    except msgspec.ValidationError as fault:
-        raise UsageError(f"{path}: {fault}") from fault
+    file = read_toml(path, _File, parse_float=str)
     default = tuple(Fraction(1) for _ in names) if file.default is None else _given(path, file.default, names)
     rules = [TensorRule(one.match, _layers(path, one.layers), _given(path, one.weights, names)) for one in file.tensors]
     return TensorWeights(default, tuple(rules))

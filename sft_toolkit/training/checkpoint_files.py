@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import xxhash
 from torch.distributed.checkpoint import DefaultLoadPlanner, FileSystemReader
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
 from torch.distributed.checkpoint.planner import ReadItem
@@ -21,6 +20,7 @@ from torch.distributed.checkpoint.planner import ReadItem
 from sft_toolkit.errors import ToolkitError
 from sft_toolkit.json_text import decode, encode_text
 from sft_toolkit.shards.atomic import write_text
+from sft_toolkit.shards.pins import content_hash
 
 CHECKSUMS, INDEX = "checksums.json", ".metadata"
 _METADATA = "torch.distributed.checkpoint.metadata"
@@ -49,12 +49,11 @@ _CLASSES = frozenset(
 )
 """What torch 2.13 writes into an index, whose data types are let through beside them."""
 _HINT = "remove it to resume from the one before"
-_CHUNK = 1 << 22
 
 
 def write_checksums(place: Path) -> None:
     """Write down what the files of a checkpoint hold. It is complete from then on."""
-    write_text(place / CHECKSUMS, encode_text({name: _checksum(place / name) for name in _files(place)}) + "\n")
+    write_text(place / CHECKSUMS, encode_text({name: content_hash(place / name) for name in _files(place)}) + "\n")
 
 
 def verify_checksums(place: Path, rank: int, ranks: int) -> None:
@@ -64,7 +63,7 @@ def verify_checksums(place: Path, rank: int, ranks: int) -> None:
         if set(written) != set(_files(place)):
             raise ToolkitError(f"{place}: cannot be read: files were added to it or are missing", _HINT)
         for name in sorted(written)[rank::ranks]:
-            if _checksum(place / name) != written[name]:
+            if content_hash(place / name) != written[name]:
                 raise ToolkitError(f"{place}: cannot be read: {name} does not match its checksum", _HINT)
     except (OSError, ValueError, TypeError) as fault:
         raise ToolkitError(f"{place}: cannot be read: {CHECKSUMS}: {fault}", _HINT) from fault
@@ -107,11 +106,3 @@ class _IndexUnpickler(pickle.Unpickler):
 
 def _files(place: Path) -> Iterable[str]:
     return sorted(path.name for path in place.iterdir() if path.name == INDEX or path.suffix == ".distcp")
-
-
-def _checksum(path: Path) -> str:
-    state = xxhash.xxh3_128()
-    with path.open("rb") as file:
-        while part := file.read(_CHUNK):
-            state.update(part)
-    return state.hexdigest()

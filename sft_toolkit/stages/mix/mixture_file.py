@@ -20,7 +20,6 @@ epochs = 0.5                  # or tokens = 100_000
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -30,7 +29,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sft_toolkit.errors import ToolkitError, UsageError
+from sft_toolkit.errors import UsageError
+from sft_toolkit.toml_file import read_toml
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Scalar = str | int | float | bool
@@ -154,14 +154,7 @@ class Mixture:
 
 def read_mixture(path: Path) -> Mixture:
     """Read a mixture file. Raises UsageError saying what is wrong where it is none."""
-    try:
-        file = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _File)
-    except OSError as fault:
-        raise ToolkitError(f"{path}: {fault.strerror}") from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise UsageError(f"{path}: not TOML: {fault}") from fault
-    except msgspec.ValidationError as fault:
-        raise UsageError(f"{path}: {fault}") from fault
+    file = read_toml(path, _File)
     mixture = Mixture(file.datasets, file.tokens, file.max_epochs, file.temperature)
     if mixture.tokens is not None and not any(mixture.weights.values()):
         raise UsageError(f"{path}: tokens is shared out by weight, and no data set has one")
