@@ -1,4 +1,4 @@
-"""Clusters of like records, found band by band with what lies in files: memory holds some 60 bytes a record."""
+"""Clusters of like records, found band by band with what lies in files: memory holds a few numbers a record."""
 
 from __future__ import annotations
 

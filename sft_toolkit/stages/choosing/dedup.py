@@ -182,7 +182,7 @@ def _reasoning_words(conversation: Conversation, how: DedupOptions) -> int:
 
 
 class _Corpus:
-    """What the first pass keeps: texts, ids and band hashes in files, some 40 bytes a record in memory."""
+    """What the first pass keeps: texts, ids and band hashes in files, a few numbers a record in memory."""
 
     def __init__(self, folder: Path, how: DedupOptions) -> None:
         self._how = how
